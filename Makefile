@@ -5,8 +5,10 @@ BIN := .venv/bin
 SOAK := build/soak/native
 PRODUCT := codespec lsp bench
 NATIVE := $(wildcard codespec/native/*.cpp codespec/native/*.h codespec/native/kernels/*.cpp codespec/native/kernels/*.h)
-# Files of tests, one a core. Not those with editors: they wait for what is on a screen.
-SIDE_BY_SIDE := --numprocesses auto --maxprocesses 4 --dist loadfile --no-loadscope-reorder
+# Files of tests, one a core and one more, since many wait for other processes. Not those with
+# editors: they wait for what is on a screen.
+N_WORKERS = $(shell $(PYTHON) -c "import os; print(min(4, (os.cpu_count() or 1) + 1))")
+SIDE_BY_SIDE = --numprocesses $(N_WORKERS) --dist loadfile --no-loadscope-reorder
 
 .PHONY: run check style types unit test test-editors node vsix env dev lint format soak soak-native soak-editor clean help
 
@@ -79,7 +81,7 @@ soak-native:  # native tests under sanitizers (GCC)
 	    $(CURDIR)/$(BIN)/python -S -m pytest -q -p no:faulthandler -p no:cacheprovider \
 	    tests/property/test_automaton.py tests/property/test_segment.py tests/property/test_allowed.py \
 	    tests/property/test_sources.py tests/property/test_batch.py tests/property/test_stretch.py tests/property/test_boundary.py tests/unit/test_native_api.py tests/unit/test_index_words.py \
-	    tests/unit/test_calibrate.py tests/model/test_boundaries.py tests/model/test_kernels.py \
+	    tests/unit/test_planners.py tests/model/test_boundaries.py tests/model/test_kernels.py \
 	    tests/model/test_products.py tests/model/test_attention.py
 
 soak-editor:

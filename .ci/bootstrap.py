@@ -285,7 +285,7 @@ def cxx() -> list[str]:
 
 
 def cache_dir() -> Path:
-    """As codespec.folders.cache_dir, which needs a package that is not installed yet."""
+    """The folder of codespec.system.folders.cache_dir, which needs a package not yet installed."""
     if os.environ.get("CODESPEC_CACHE_DIR"):
         named = Path(os.path.expanduser(os.environ["CODESPEC_CACHE_DIR"]))
         if not named.is_absolute():
@@ -299,7 +299,7 @@ def cache_dir() -> Path:
 
 
 def make_cache_dir() -> None:
-    """With the mark that codespec.folders.cache_dir leaves in a new one, for backups."""
+    """Make the cache folder, with the tag for backups of codespec.system.folders."""
     folder = cache_dir()
     try:
         if not folder.exists():

@@ -20,7 +20,7 @@ from .results import Row, figures, identity
 
 N_RESAMPLES = 2000
 _MACHINE = ("cpu", "n_cores", "gpu", "backend")
-"""What of a machine decides how quick it is, and no version of a program does."""
+"""Fields of a machine that decide how quick it is; versions of programs are not among them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class Difference:
 
     @property
     def certain(self) -> bool:
-        """Whether the interval excludes equality."""
+        """True if the interval excludes equality."""
         return self.low is not None and self.high is not None and not self.low <= 1 <= self.high
 
 

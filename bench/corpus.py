@@ -14,15 +14,15 @@ import numpy as np
 import numpy.typing as npt
 
 from codespec.errors import InputError
-from codespec.index.text import normalise
-from codespec.index.words import WordEncoder
+from codespec.index.word_encoder import WordEncoder
+from codespec.syntax.text import normalise
 from codespec.types import Tokens
 
 MAX_FILE_BYTES = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Corpus:
+class IndexedCorpus:
     """tokens: (n,) all documents, one after the other. starts: (n_docs,) where each begins.
     held_out: documents that are not among them. longest: the text with the most lines."""
 
@@ -66,7 +66,7 @@ def read_corpus(
     n_threads: int,
     max_tokens: int,
     progress: Callable[[int], None] = lambda _: None,
-) -> Corpus:
+) -> IndexedCorpus:
     """Tokenise files, each content once; every 20th is held out.
 
     progress: called with the number of tokens so far.
@@ -106,10 +106,10 @@ def read_corpus(
     lengths = np.cumsum([0, *map(len, docs)], dtype=np.int64)
     tokens = np.concatenate(docs)[:max_tokens]
     starts = lengths[:-1]
-    return Corpus(tokens, starts[starts < len(tokens)], tuple(held_out), longest)
+    return IndexedCorpus(tokens, starts[starts < len(tokens)], tuple(held_out), longest)
 
 
-def renamed(corpus: Corpus, n_tokens: int) -> tuple[Tokens, npt.NDArray[np.int64]]:
+def renamed(corpus: IndexedCorpus, n_tokens: int) -> tuple[Tokens, npt.NDArray[np.int64]]:
     """(tokens, starts) of `n_tokens` in all: the corpus, then copies in which a tenth of the ids
     is permuted, as if identifiers had been renamed."""
     rng = np.random.default_rng(1)

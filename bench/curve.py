@@ -13,8 +13,8 @@ from rich.table import Table
 from codespec.backends.llama import kernels
 from codespec.backends.registry import open_model, target_of
 from codespec.config import Settings
-from codespec.drafters.cost import CostCurve
-from codespec.drafters.measure import measure
+from codespec.cost.cost_curve import CostCurve
+from codespec.cost.measure import measure
 
 from .results import Row
 
@@ -33,7 +33,7 @@ def run(
     rows: list[Row] = []
     for name in whose:
         with (
-            nullcontext() if name == kernels.NAME else kernels.left_out(),
+            nullcontext() if name == kernels.NAME else kernels.switched_off(),
             closing(open_model(target_of(settings.model))) as model,
             closing(model.context(n_ctx=n_ctx, n_threads=n_threads)) as target,
         ):

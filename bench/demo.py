@@ -1,4 +1,4 @@
-"""What `make run` shows: a repository that is not ours is fetched, indexed and completed.
+"""The demo of `make run`: a repository that is not ours is fetched, indexed and completed.
 
 Lines are cut out of its files and asked for again, with plain decoding and with drafting in turns.
 Texts are equal, passes are not.
@@ -22,10 +22,10 @@ from codespec.backends.registry import open_vocabulary, target_of
 from codespec.config import Settings, load_settings
 from codespec.engine.local import LocalEngine
 from codespec.errors import CodespecError
-from codespec.folders import cache_dir
 from codespec.index.build import build_index
-from codespec.index.words import WordEncoder
+from codespec.index.word_encoder import WordEncoder
 from codespec.requests import Completion, CompletionRequest
+from codespec.system.folders import cache_dir
 
 # The bundled models have never seen this package.
 PACKAGE = "flask==3.1.2"
@@ -39,14 +39,14 @@ CUTS = (
 )
 
 N_REPEATS = 5
-"""Of each way, in turns, as other programs may take the processor at any moment. Of times the
-median is shown; all else is that of the first, as drafting learns from each repeat."""
+"""Repeats of each way, in turns, as other programs may take the processor at any moment. The median
+of the times is shown; all else is that of the first, as drafting learns from each repeat."""
 
 console = Console(highlight=False)
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class DemoPlace:
     path: Path
     line: int
     prefix: str
@@ -106,15 +106,15 @@ def index(root: Path, settings: Settings) -> None:
     model.close()
 
 
-def cut_out(root: Path) -> list[Place]:
-    places: list[Place] = []
+def cut_out(root: Path) -> list[DemoPlace]:
+    places: list[DemoPlace] = []
     for name, start, n_lines in CUTS:
         lines = (root / name).read_text("utf-8").splitlines(keepends=True)
         at = next(i for i, line in enumerate(lines) if line.startswith(start)) + 1
         first = lines[at]
         indent = first[: len(first) - len(first.lstrip())]
         places.append(
-            Place(
+            DemoPlace(
                 root / name,
                 at + 1,
                 "".join(lines[:at]) + indent,
@@ -124,7 +124,7 @@ def cut_out(root: Path) -> list[Place]:
     return places
 
 
-def complete(engine: LocalEngine, place: Place, root: Path) -> tuple[Completion, Completion]:
+def complete(engine: LocalEngine, place: DemoPlace, root: Path) -> tuple[Completion, Completion]:
     """(with plain decoding, with drafting), both with the prompt in the cache, as after a key."""
 
     def ask(drafters: tuple[str, ...] | None) -> Completion:
@@ -147,7 +147,7 @@ def complete(engine: LocalEngine, place: Place, root: Path) -> tuple[Completion,
     return first
 
 
-def show(place: Place, root: Path, plain: Completion, drafted: Completion) -> None:
+def show(place: DemoPlace, root: Path, plain: Completion, drafted: Completion) -> None:
     console.rule(f"{place.path.relative_to(root)}:{place.line}", align="left")
     before = "".join(place.prefix.splitlines(keepends=True)[-4:])
     console.print(Text(before, "dim") + Text(drafted.text, "green"), soft_wrap=True)

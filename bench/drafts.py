@@ -20,22 +20,23 @@ from rich.table import Table
 
 from codespec.backends.registry import open_vocabulary
 from codespec.config import Settings
-from codespec.context.build import Window
+from codespec.context.prompt_window import Window
+from codespec.cost.cost_curve import CostCurve
+from codespec.cost.measure import measure
+from codespec.distill.acceptance import Contest, Contestant, contestants, opened
+from codespec.distill.workspace import Workspace
+from codespec.documents.live import LiveDocument
 from codespec.drafters.base import Drafter
-from codespec.drafters.calibrate import Planners
-from codespec.drafters.cost import CostCurve
-from codespec.drafters.kinds import token_kinds
 from codespec.drafters.lookup import LookupDrafter
-from codespec.drafters.measure import measure
-from codespec.drafters.model import ModelDrafter
+from codespec.drafters.model_drafter import ModelDrafter
+from codespec.drafters.planners import Planners
+from codespec.drafters.token_kinds import token_kinds
 from codespec.errors import InputError
-from codespec.index.live import LiveDocument
-from codespec.index.text import safe_cuts
-from codespec.models import drafts
-from codespec.models.registry import BUNDLED_DRAFT, bundled, draft_path, target_path
+from codespec.models import distilled
+from codespec.models.bundled_pair import BUNDLED_DRAFT, bundled
+from codespec.models.resolve import draft_path, target_path
 from codespec.native import Boundary
-from codespec.train.distill.acceptance import Contest, Contestant, contestants, opened
-from codespec.train.distill.workspace import Workspace
+from codespec.syntax.text import safe_cuts
 from codespec.types import Tokenizer, Trace
 
 from .replay import cost_of
@@ -124,7 +125,7 @@ def run(
                     for drafter in way.drafters:
                         if isinstance(drafter, ModelDrafter):
                             drafter.read_ahead(asked, lambda: False)
-                    way.add(*contest.complete(asked, *way.drafters, curve=way.curve, fills=True))
+                    way.add(*contest.complete(asked, *way.drafters, curve=way.curve, pads=True))
         info = loaded.info
     rows: list[Row] = []
     for i, (name, path) in enumerate(files.items()):
@@ -168,8 +169,8 @@ def _files(
     pair = draft_path(settings.model)
     if pair is not None:
         found["bundled" if pair == bundled(BUNDLED_DRAFT) else pair.stem] = pair
-    at = drafts.folder(drafts.fingerprint(target), str(workspace))
-    record = drafts.read(at)
+    at = distilled.draft_folder(distilled.fingerprint(target), str(workspace))
+    record = distilled.read(at)
     if record is not None:
         found["distilled"] = at / record.file
     found |= {path.stem: path for path in extra}

@@ -1,5 +1,5 @@
-"""As much of an editor as measurements take: a real language server over stdio, with a daemon and a
-worker of its own.
+"""The part of an editor that measurements take: a real language server over stdio, with a daemon
+and a worker of its own.
 """
 
 from __future__ import annotations
@@ -7,7 +7,6 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
@@ -25,44 +24,63 @@ import psutil
 from codespec.config import load_settings
 from codespec.daemon import control, wire
 from codespec.errors import DaemonError
-from codespec.folders import cache_path
-from codespec.index.languages import language_of
+from codespec.languages.registry import language_of
 from codespec.requests import Completion
+from codespec.system.folders import cache_path
+from codespec.types import Finish
 
 TIMEOUT_S = 60.0
 _PATIENCE_S = 10.0
 _HINT = f"It was waited for {TIMEOUT_S:.0f} s. Try codespec doctor, or a smaller model."
-ENGINE_MS = re.compile(r"([\d.]+) ms in the engine, ([\d.]+) in the model")
-"""What the trace of a reply says where the model was asked."""
-AHEAD_MS = re.compile(r"begun ([\d.]+) ms before")
-"""And where that was with the key, before the request."""
+
+
+class Answer(msgspec.Struct, frozen=True, kw_only=True):
+    """The server's figures of an answer.
+
+    is_kept: True if the model was not asked.
+    engine_ms, model_ms: time that the generation took, in the engine and its model; 0 where the
+        model was not asked.
+    ahead_ms: how long before the request the generation began, with the key; 0 where it did not.
+    """
+
+    n_offers: int = 0
+    is_kept: bool = False
+    engine_ms: float = 0.0
+    model_ms: float = 0.0
+    ahead_ms: float = 0.0
+
+    @property
+    def is_made(self) -> bool:
+        """True if the model was asked."""
+        return self.engine_ms > 0
+
+
+_NO_ANSWER = Answer()
+
+
+class _Figures(msgspec.Struct):
+    """Figures in a trace: of an answer, or of a generation that ended."""
+
+    answer: Answer | None = None
+    next_edits: Answer | None = None
+    finish: Finish | None = None
 
 
 class Reply(NamedTuple):
-    """at: on the performance counter. items: texts to insert, with the ids that accept them.
-    trace: what the server says about it."""
+    """at: on the performance counter. items: texts to insert, with the ids that accept them."""
 
     at: float
     items: tuple[tuple[str, str], ...]
-    trace: str
-
-    @property
-    def is_kept(self) -> bool:
-        """Whether the model was not asked."""
-        return "made before" in self.trace
+    answer: Answer
 
 
 class Editor:
-    """As little of an editor as it takes: documents, requests in flight, times of replies. Its
-    server runs from the beginning, and until it is ended or closed.
+    """An editor, as little of one as it takes: documents, requests in flight, times of replies. Its
+    server runs from the beginning, and until it is ended or closed."""
 
-    figures: be told what each generation took, which is work of its own.
-    """
-
-    def __init__(self, folder: Path, options: dict[str, Any], *, figures: bool) -> None:
+    def __init__(self, folder: Path, options: dict[str, Any]) -> None:
         self._folder = folder
         self._options = options
-        self._trace_value = "verbose" if figures else "messages"
         self._started = time.perf_counter()
         self._server = subprocess.Popen(
             [sys.executable, "-m", "codespec", "lsp"],
@@ -74,9 +92,9 @@ class Editor:
         self._news = threading.Condition()
         self._replies: dict[int, Reply] = {}
         self._n_replies: Counter[int] = Counter()
-        self._trace = ""
+        self._answer = self._edit_answer = _NO_ANSWER
         self._generations: list[Completion] = []
-        self._status = ""
+        self._status: dict[str, Any] = {}
         threading.Thread(target=self._read, daemon=True).start()
 
     def initialize(self) -> None:
@@ -86,15 +104,15 @@ class Editor:
                 "processId": None,
                 "rootUri": self._folder.as_uri(),
                 "initializationOptions": self._options,
-                "trace": self._trace_value,
-                "capabilities": {},
+                "trace": "verbose",
+                "capabilities": {"experimental": {"inlineEdits": True}},
             },
             request=True,
         )
         self.wait(self._id)
         self.startup_ms = self.elapsed_ms()
         self._send("initialized", {})
-        self._send("$/setTrace", {"value": self._trace_value})
+        self._send("$/setTrace", {"value": "verbose"})
 
     def change(self, uri: str, version: int, line: int, start: int, end: int, text: str) -> None:
         self.replace(uri, version, (line, start), (line, end), text)
@@ -143,6 +161,15 @@ class Editor:
             },
             request=True,
         )
+        return self._id
+
+    def ask_edit(self, uri: str, version: int, line: int, character: int) -> int:
+        """Ask for the next edit."""
+        params = {
+            "textDocument": {"uri": uri, "version": version},
+            "position": {"line": line, "character": character},
+        }
+        self._send("textDocument/copilotInlineEdit", params, request=True)
         return self._id
 
     def cancel(self, request: int) -> None:
@@ -199,8 +226,12 @@ class Editor:
 
     def wait_ready(self) -> None:
         with self._news:
-            if not self._news.wait_for(lambda: self._status.startswith("ready"), TIMEOUT_S):
-                raise DaemonError(f"the model is not ready: {self._status}", _HINT)
+            if not self._news.wait_for(lambda: self._is_ready, TIMEOUT_S):
+                raise DaemonError(f"the model is not ready: {self._status.get('message')}", _HINT)
+
+    @property
+    def _is_ready(self) -> bool:
+        return self._status.get("kind") == "Normal" and not self._status["busy"]
 
     def close(self) -> None:
         self._send("shutdown", None, request=True)
@@ -241,19 +272,31 @@ class Editor:
             now = time.perf_counter()
             with self._news:
                 if message.get("method") == "$/logTrace":
-                    told = message["params"]
-                    if told.get("verbose"):
-                        ended = msgspec.json.decode(told["verbose"], type=Completion)
-                        self._generations.append(ended)
-                    else:
-                        self._trace = told["message"]
+                    self._told(message["params"].get("verbose") or "{}")
                 elif message.get("method") == "didChangeStatus":
-                    self._status = message["params"]["message"]
+                    self._status = message["params"]
                 elif "method" not in message:
                     self._n_replies[message["id"]] += 1
-                    self._replies[message["id"]] = Reply(now, _items(message), self._trace)
-                    self._trace = ""
+                    self._replies[message["id"]] = self._reply(message, now)
                 self._news.notify_all()
+
+    def _reply(self, message: dict[str, Any], now: float) -> Reply:
+        result = message.get("result")
+        if isinstance(result, dict) and "edits" in result:
+            answer, self._edit_answer = self._edit_answer, _NO_ANSWER
+            return Reply(now, (), answer)
+        answer, self._answer = self._answer, _NO_ANSWER
+        return Reply(now, _items(message), answer)
+
+    def _told(self, figures: str) -> None:
+        """Take figures of a trace."""
+        found = msgspec.json.decode(figures, type=_Figures)
+        if found.answer is not None:
+            self._answer = found.answer
+        elif found.next_edits is not None:
+            self._edit_answer = found.next_edits
+        elif found.finish is not None:
+            self._generations.append(msgspec.json.decode(figures, type=Completion))
 
 
 def _with_bytecode() -> dict[str, str]:
@@ -289,8 +332,8 @@ def own_folders(*, with_cache: bool) -> Generator[Path]:
 
 
 def _end_those_in(runtime_folder: str) -> None:
-    """What is left of an editor that was interrupted: a daemon on its way up is nobody's child yet,
-    and holds no lock that would tell of it."""
+    """End the processes that an interrupted editor left: a daemon on its way up is nobody's child
+    yet, and holds no lock that would tell of it."""
     silent: set[int] = set()  # gone by now, but may have started another after all were listed
     while True:
         left: list[psutil.Process] = []
@@ -318,7 +361,7 @@ def _end_those_in(runtime_folder: str) -> None:
 
 @contextlib.contextmanager
 def environment(values: dict[str, str]) -> Generator[None]:
-    """Of this process and its children, for a while."""
+    """Environment variables of this process and its children, for a while."""
     before = {name: os.environ.get(name) for name in values}
     os.environ.update(values)
     try:
@@ -338,18 +381,16 @@ def editor_of(
     *,
     indexed: bool,
     patient: bool = False,
-    figures: bool = False,
 ) -> Generator[Editor]:
     """A server for a folder, and the daemon that it starts, which ends with it: to be used within
-    `own_folders`. model: settings of that section. patient: no deadline that matters. figures: see
-    `Editor`."""
+    `own_folders`. model: settings of that section. patient: no deadline that matters."""
     options: dict[str, Any] = {
         "model": dict(model),
         "index": {"enabled": indexed},
         "stats": {"enabled": False},
         "completion": {"deadline_auto_ms": TIMEOUT_S * 1e3} if patient else {},
     }
-    editor = Editor(folder, options, figures=figures)
+    editor = Editor(folder, options)
     try:
         editor.initialize()
         yield editor

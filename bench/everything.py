@@ -21,15 +21,14 @@ from rich.console import Console
 from rich.table import Table
 
 from codespec.errors import InputError
-from codespec.processes import bound_command
+from codespec.reasons import Reason
+from codespec.system.processes import bound_command
 
 from . import results
 from .machine import stamp
 from .peers.run import is_other
 from .results import Row
 
-INTERRUPTED = "interrupted"
-TIME_UP = "the time was up"
 _PATIENCE_S = 20.0
 
 
@@ -56,20 +55,41 @@ class Step:
         ]
 
 
+class LeftOutStep(Reason):
+    """Cause of a step without results."""
+
+    INTERRUPTED = "interrupted", "interrupted"
+    TIME_UP = "time_up", "the time was up"
+    FAILED = "failed", "it failed"
+
+
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """rows: of the step; why: there are none, in words. before: they were in the file."""
+    """rows: of the step; cause: there are none, and what the step said of it, if anything. before:
+    they were in the file."""
 
     step: Step
     rows: list[Row]
     seconds: float = 0.0
-    why: str = ""
+    cause: LeftOutStep | None = None
+    said: str = ""
     before: bool = False
+
+    @property
+    def why(self) -> str:
+        """The cause in words; "" for none."""
+        return self.said or (self.cause.text if self.cause else "")
+
+
+_QUALITY = (
+    *("--places", "6", "--kind", "line", "--kind", "inline"),
+    *("--kind", "block", "--kind", "finished"),
+)
 
 
 def steps(repo: Path, model: Sequence[str], glob: str) -> list[Step]:
-    """What is said most with soonest first. model: options of the command line, --model
-    among them."""
+    """The steps, those that say most in the least time first. model: options of the command line,
+    --model among them."""
     where = (str(repo), "--paths", glob)
     return [
         Step("curve", ("curve", "--repeats", "5", *model), 10, "curve"),
@@ -87,7 +107,7 @@ def steps(repo: Path, model: Sequence[str], glob: str) -> list[Step]:
         Step("peers", ("peers", *where, "--quick", *model), 55, "peers"),
         Step("latency", ("latency", *where, "--keys", "150", *model), 100, "latency"),
         Step("index", ("index", *model), 150, "index"),
-        Step("quality", ("quality", str(repo), "--places", "6", *model), 60, "quality"),
+        Step("quality", ("quality", str(repo), *_QUALITY, *model), 60, "quality"),
         Step("models", ("models", "--places", "5"), 120, "models"),
     ]
 
@@ -111,7 +131,8 @@ def run(
             done = Outcome(step, rows, before=True) if rows else _run(step, output, end_s)
             outcomes.append(done)
     except KeyboardInterrupt:
-        outcomes += [Outcome(step, [], why=INTERRUPTED) for step in wanted[len(outcomes) :]]
+        left = wanted[len(outcomes) :]
+        outcomes += [Outcome(step, [], cause=LeftOutStep.INTERRUPTED) for step in left]
     return outcomes
 
 
@@ -119,7 +140,7 @@ def _run(step: Step, output: Path, end_s: float) -> Outcome:
     started = time.monotonic()
     left_s = end_s - started
     if left_s <= 0:
-        return Outcome(step, [], why=TIME_UP)
+        return Outcome(step, [], cause=LeftOutStep.TIME_UP)
     with tempfile.TemporaryDirectory(prefix="codespec-bench-") as folder:
         file = Path(folder, "results")
         command = bound_command("codespec", "bench", *step.arguments)
@@ -130,14 +151,14 @@ def _run(step: Step, output: Path, end_s: float) -> Outcome:
             try:
                 _, stderr = child.communicate(timeout=left_s)
             except subprocess.TimeoutExpired:
-                return Outcome(step, [], time.monotonic() - started, TIME_UP)
+                return Outcome(step, [], time.monotonic() - started, LeftOutStep.TIME_UP)
             finally:
                 _end(child)
         seconds = time.monotonic() - started
         if child.returncode:
             said = [line.strip() for line in stderr.splitlines() if line.strip()]
             errors = [line for line in said if line.startswith("error:")]
-            return Outcome(step, [], seconds, (errors or said or ["it failed"])[-1])
+            return Outcome(step, [], seconds, LeftOutStep.FAILED, (errors or said or [""])[-1])
         rows = [{**row, "arguments": list(step.arguments)} for row in results.read(file)]
     results.append(output, rows)
     return Outcome(step, rows, seconds)
@@ -180,9 +201,9 @@ def print_outcomes(outcomes: Sequence[Outcome], output: Path | None) -> None:
 
 
 def nothing(outcomes: Sequence[Outcome]) -> InputError:
-    """Where no step has a row."""
+    """The error of a run in which no step has a row."""
     why = list(dict.fromkeys(outcome.why for outcome in outcomes))
-    failed = next((outcome for outcome in outcomes if outcome.why != TIME_UP), None)
+    failed = next((outcome for outcome in outcomes if outcome.cause != LeftOutStep.TIME_UP), None)
     if failed is None:
         hint = "Give it more with --minutes."
     else:
@@ -191,7 +212,7 @@ def nothing(outcomes: Sequence[Outcome]) -> InputError:
 
 
 def headline(rows: Sequence[Row]) -> str:
-    """What a benchmark's rows say, in a line."""
+    """One line of what a benchmark's rows say."""
     by_config = {str(row.get("config", "")): row for row in rows}
     return _HEADLINES[str(rows[0]["bench"])](rows, by_config)
 

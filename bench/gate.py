@@ -19,7 +19,7 @@ BETTER_IS_MORE = {"mat": True, "accepted": True, "bytes_per_token": False}
 """The figures of the gate."""
 
 BENCHES = frozenset({"replay", "index"})
-"""Where they do not depend on the clock."""
+"""Benchmarks whose figures do not depend on the clock."""
 
 DRAFTED = "n_drafted"
 """More of it is worse only where no more was accepted."""
@@ -36,9 +36,9 @@ class Regression:
 
 
 def gated(rows: Sequence[Row], named: bool | None = None) -> list[Row]:
-    """What a baseline keeps of results: what was measured, and the figures of the gate.
+    """The part of results that a baseline keeps: what was measured, and the figures of the gate.
 
-    named: whether by repository and its origin; None: where there are several to tell apart.
+    named: True if rows keep repository and origin; None: where there are several to tell apart.
         Without, a clone may have any name.
 
     Raises: InputError where one of these is no number.

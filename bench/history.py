@@ -15,21 +15,23 @@ from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
 
-from codespec import programs
 from codespec.errors import InputError
+from codespec.system import programs
 
 _OTHER_REPOSITORY = {
     *("GIT_DIR", "GIT_WORK_TREE", "GIT_COMMON_DIR", "GIT_INDEX_FILE", "GIT_NAMESPACE"),
     *("GIT_OBJECT_DIRECTORY", "GIT_ALTERNATE_OBJECT_DIRECTORIES"),
     *("GIT_LITERAL_PATHSPECS", "GIT_NOGLOB_PATHSPECS", "GIT_ICASE_PATHSPECS", "GIT_DIFF_OPTS"),
 }
-"""What git sets for its hooks, where a gate may run, and what it would obey us less with."""
+"""Variables that git sets for its hooks, where a gate may run, and those with which it would obey
+us less."""
 _TAME = ("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null")
 """A repository's own settings name programs for both."""
 _NO_FETCHING = {"GIT_ALLOW_PROTOCOL": "none", "GIT_NO_LAZY_FETCH": "1"}
-"""Of what a partial clone lacks, by a program that the repository may name."""
-_RENAMES = ("-M50%", "-l1000")
-"""As git finds them by itself, whatever its settings."""
+"""Variables that keep git from fetching what a partial clone lacks, by a program that the
+repository may name."""
+RENAMES = ("-M50%", "-l1000")
+"""Options that find renames as git does by itself, whatever its settings."""
 MIN_LINES = 2
 MAX_HUNKS = 12
 
@@ -75,12 +77,15 @@ class Commit:
 class History:
     """Reads a repository through `git`; of a folder inside of one, what lies in that folder.
 
+    min_lines: least lines that a hunk adds; 0 for those, too, that only remove some.
+
     Raises: InputError when `root` is no repository, or git is missing.
     """
 
-    def __init__(self, root: Path, glob: str = "*.py") -> None:
+    def __init__(self, root: Path, glob: str = "*.py", min_lines: int = MIN_LINES) -> None:
         self._root = root
         self._glob = glob
+        self._min_lines = min_lines
         try:
             self._git("rev-parse", "--git-dir")
         except FileNotFoundError:
@@ -98,8 +103,16 @@ class History:
 
         Raises: InputError for an unknown revision, and for a repository that git cannot read.
         """
+        last = self._resolved(until)
         try:
-            last = self._git("rev-parse", "--verify", "--quiet", f"{until}^{{commit}}").strip()
+            return list(self._last(n, last))[::-1]
+        except subprocess.CalledProcessError as e:
+            raise self._unreadable(e) from None
+
+    def _resolved(self, until: str) -> str:
+        """The id of the commit that a revision names. Raises: InputError."""
+        try:
+            return self._git("rev-parse", "--verify", "--quiet", f"{until}^{{commit}}").strip()
         except subprocess.CalledProcessError:
             if until == "HEAD":
                 raise InputError(
@@ -108,10 +121,6 @@ class History:
             raise InputError(
                 f"{until}: no such commit in {self._root}", "A shallow clone lacks old commits."
             ) from None
-        try:
-            return list(self._last(n, last))[::-1]
-        except subprocess.CalledProcessError as e:
-            raise self._unreadable(e) from None
 
     def _unreadable(self, error: subprocess.CalledProcessError) -> InputError:
         return InputError(f"{self._root}: {_said(error)}", "Is the clone complete?")
@@ -167,7 +176,7 @@ class History:
     def _changes(self, parent: str, commit: str) -> list[_Change]:
         fields = iter(
             self._git(
-                *("diff-tree", "-r", "-z", "--raw", "--relative", *_RENAMES, "--diff-filter=AMR"),
+                *("diff-tree", "-r", "-z", "--raw", "--relative", *RENAMES, "--diff-filter=AMR"),
                 *(parent, commit),
             ).split("\0")
         )
@@ -189,9 +198,9 @@ class History:
         if "\0" in old or "\0" in new:
             return
         # Attributes may call a text binary. The name of a file, whatever is in it, is no pattern.
-        asked = ("diff-tree", "-p", "-U0", "--text", *_RENAMES, parent, commit)
+        asked = ("diff-tree", "-p", "-U0", "--text", *RENAMES, parent, commit)
         diff = self._git("--literal-pathspecs", *asked, "--", change.before, change.path)
-        yield from hunks_of(change.path, old, new, diff)
+        yield from hunks_of(change.path, old, new, diff, self._min_lines)
 
     def _lines(self, *args: str) -> Iterator[str]:
         command = git_command(self._root, *args)
@@ -238,7 +247,7 @@ def ask_git(root: Path, *args: str) -> str:
 
 
 def _said(error: subprocess.CalledProcessError) -> str:
-    """What git says went wrong."""
+    """Git's own words of what went wrong."""
     lines = (error.stderr or b"").decode("utf-8", "replace").strip().splitlines()
     line = next((line for line in lines if not line.startswith("warning: ")), "")
     return line.removeprefix("fatal: ") or f"git ended with {error.returncode}"
@@ -247,21 +256,25 @@ def _said(error: subprocess.CalledProcessError) -> str:
 _HEADER = re.compile(r"^@@ -(\d+)(?:,(\d+))? \+(\d+)(?:,(\d+))? @@", re.MULTILINE)
 
 
-def hunks_of(path: str, old: str, new: str, diff: str) -> Iterator[Hunk]:
-    """The hunks of a `-U0` diff that add at least MIN_LINES lines."""
+def hunks_of(
+    path: str, old: str, new: str, diff: str, min_lines: int = MIN_LINES
+) -> Iterator[Hunk]:
+    """The hunks of a `-U0` diff that add at least so many lines."""
     # As Git counts them: to Python a form feed ends a line, too.
     old_lines, new_lines = (re.findall(r"[^\n]*\n|[^\n]+", text) for text in (old, new))
     for m in _HEADER.finditer(diff):
         old_start, new_start = int(m[1]), int(m[3])
         n_old, n_new = int(m[2] or 1), int(m[4] or 1)
-        if n_new < MIN_LINES:
+        if n_new < min_lines:
             continue
-        # A hunk without old lines names the line it follows instead of its first one.
+        # A hunk without old lines, or without new ones, names the line it follows instead of its
+        # first one.
         old_end = old_start - 1 + n_old if n_old else old_start
+        at = new_start - 1 if n_new else new_start
         yield Hunk(
             path,
-            "".join(new_lines[: new_start - 1]),
-            "".join(new_lines[new_start - 1 : new_start - 1 + n_new]),
+            "".join(new_lines[:at]),
+            "".join(new_lines[at : at + n_new]),
             "".join(old_lines[old_end:]),
             "".join(old_lines[old_end - n_old : old_end]),
         )

@@ -1,7 +1,8 @@
 """`codespec bench hop`: what lies between a keystroke and its suggestion, beside the model.
 
 A real language server, daemon and worker, driven over stdio as an editor does it: lines of a file
-are typed again, key by key, at a human pace, and each key asks for a suggestion.
+are typed again, key by key, at a human pace, and each key asks for a suggestion. Then a name of the
+file is changed, place by place, and each change asks for the next edit.
 """
 
 from __future__ import annotations
@@ -16,17 +17,17 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from codespec.context.document import read_document
+from codespec.documents.from_disk import read_document
 from codespec.errors import InputError
 
-from . import workspace
-from .editor import ENGINE_MS, Editor, editor_of, own_folders
+from . import hop_edits, workspace
+from .editor import Answer, Editor, editor_of, own_folders
 from .results import Row
 
 N_TOKENS = 1_000_000
 N_FILE_LINES = 2_000
 N_STARTS = 6
-"""Of server, daemon and worker, for what only the first request after a start takes."""
+"""Starts of server, daemon and worker, for what only the first request after a start takes."""
 _FIRST, _SECOND = (f"{which} after a start, beside the model" for which in ("first", "second"))
 _TIMEOUT_S = 60.0
 _CHAR = 2  # of a line's text, from where on keys are typed
@@ -39,6 +40,7 @@ def run(
     key_ms: float,
     rest_ms: float,
     model: Mapping[str, Any],
+    n_edits: int = 0,
     n_storm: int = 0,
     progress: Callable[[str], None] = lambda words: None,
 ) -> list[Row]:
@@ -48,6 +50,7 @@ def run(
     folder:  the workspace, which is indexed first. Without it a file stands alone; without both, a
              workspace of `N_TOKENS` is made of the standard library, and a file of it is taken.
     model:   settings of that section, the target among them.
+    n_edits: then so many places of one name are changed, each change asks for the next edit.
     n_storm: then so many requests as fast as they go, some cancelled.
     """
     with own_folders(with_cache=folder is not None or file is None) as temporary:
@@ -76,7 +79,8 @@ def run(
             with editor_of(root, model, indexed=indexed, patient=True) as editor:
                 _first_and_second(editor, file, start, key_ms, rest_ms, times)
         with editor_of(root, model, indexed=folder is not None) as editor:
-            _measure(editor, file, n_lines, key_ms, rest_ms, progress, times)
+            version = _measure(editor, file, n_lines, key_ms, rest_ms, progress, times)
+            hop_edits.measure(editor, file, version, n_edits, key_ms / 1e3, progress, times)
             _compare(times)
             rows += [{"what": what, **_figures(values)} for what, values in times.items()]
             if n_storm:
@@ -93,18 +97,22 @@ def _measure(
     rest_ms: float,
     progress: Callable[[str], None],
     times: dict[str, list[float]],
-) -> None:
+) -> int:
+    """Returns: the document's version."""
     lines = read_document(file).split("\n")
     places = _places(lines)
     chosen = sorted(random.Random(0).sample(places, min(n_lines, len(places))))
     uri = file.as_uri()
     editor.open(uri, "\n".join(lines))
     editor.wait_ready()
+    # Plug-ins ask with the first key; from then on files are read for next edits.
+    editor.wait(editor.ask_edit(uri, 1, 0, 0))
     version = 1
     for n, at in enumerate(chosen):
         progress(f"line {n + 1} of {len(chosen)}")
         version = _retype(editor, uri, version, lines, at, key_ms / 1e3, rest_ms / 1e3, times)
         version = _supersede(editor, uri, version, at, times)
+    return version
 
 
 def _places(lines: list[str]) -> list[int]:
@@ -139,16 +147,16 @@ def _first_and_second(
         started = time.perf_counter()
         editor.change(uri, 2 * n + 3, at, indent, indent, line[indent])
         reply = editor.wait(editor.ask(uri, at, indent + 1))
-        engine = ENGINE_MS.search(reply.trace)
-        if engine is not None:
-            own.append((reply.at - started) * 1e3 - float(engine[2]))
+        if reply.answer.is_made:
+            own.append((reply.at - started) * 1e3 - reply.answer.model_ms)
     if len(own) == len(pair):
         for name, ms in zip((_FIRST, _SECOND), own, strict=True):
             times.setdefault(name, []).append(ms)
 
 
 def _compare(times: dict[str, list[float]]) -> None:
-    """Of two starts in which the lines changed places, what a line takes cancels out."""
+    """Add what the first request takes more than the second. In two starts the lines change places,
+    so what a line takes cancels out."""
     first, second = (times.get(name, []) for name in (_FIRST, _SECOND))
     more = [a - b for a, b in zip(first, second, strict=True)]
     pairs = zip(more[::2], more[1::2], strict=False)
@@ -209,7 +217,7 @@ def _retype(
 
 def _take(editor: Editor, waiting: tuple[int, float], times: dict[str, list[float]]) -> None:
     reply = editor.wait(waiting[0])
-    _note(times, (reply.at - waiting[1]) * 1e3, reply.trace)
+    _note(times, (reply.at - waiting[1]) * 1e3, reply.answer)
 
 
 def _supersede(
@@ -222,25 +230,23 @@ def _supersede(
     started = time.perf_counter()
     editor.change(uri, version + 2, at, 0, 2, "")
     reply = editor.wait(editor.ask(uri, at, 0, invoked=True))
-    if (engine := ENGINE_MS.search(reply.trace)) is not None:
-        waited = (reply.at - started) * 1e3 - float(engine[1])
+    if reply.answer.is_made:
+        waited = (reply.at - started) * 1e3 - reply.answer.engine_ms
         times.setdefault("superseded work stops, hop included", []).append(waited)
     return version + 2
 
 
-def _note(times: dict[str, list[float]], ms: float, trace: str) -> None:
-    engine = ENGINE_MS.search(trace)
-    if "no suggestion" in trace or "suggestions," not in trace:
-        where = "by the model" if engine is not None else "without the model"
+def _note(times: dict[str, list[float]], ms: float, answer: Answer) -> None:
+    if not answer.n_offers:
+        where = "by the model" if answer.is_made else "without the model"
         times.setdefault(f"nothing to suggest, {where}", []).append(ms)
-    elif engine is None:
+    elif not answer.is_made:
         times.setdefault("typed through", []).append(ms)
     else:
         kind = "suggestion by the model"
-        engine_ms, model_ms = map(float, engine.groups())
         times.setdefault(kind, []).append(ms)
-        times.setdefault(f"{kind}, beside the engine", []).append(ms - engine_ms)
-        times.setdefault(f"{kind}, beside the model", []).append(ms - model_ms)
+        times.setdefault(f"{kind}, beside the engine", []).append(ms - answer.engine_ms)
+        times.setdefault(f"{kind}, beside the model", []).append(ms - answer.model_ms)
 
 
 def _figures(values: list[float]) -> Row:

@@ -24,15 +24,15 @@ from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from codespec.backends.registry import open_vocabulary, target_of
 from codespec.config import Settings
 from codespec.index.parsers import Parsers
-from codespec.index.words import WordEncoder
+from codespec.index.word_encoder import WordEncoder
 from codespec.native import Segment, SuffixAutomaton, build_segment
-from codespec.processes import default_threads
+from codespec.system.processes import default_threads
 from codespec.types import Tokens
 
-from .corpus import Corpus, read_corpus, renamed, source_files
+from .corpus import IndexedCorpus, read_corpus, renamed, source_files
 from .index_files import measure_edits, measure_sources
 from .machine import peak_bytes
-from .peer import Peer, PeerTree, load_peer
+from .peer import PeerTree, TriePeer, load_peer
 
 DRAFT = 16
 CONTEXT = 64
@@ -160,7 +160,7 @@ def latency(
 
 
 def side_by_side(
-    path: Path, corpus: Corpus, contexts: list[Tokens], n_tokens: int, peer: Peer | None
+    path: Path, corpus: IndexedCorpus, contexts: list[Tokens], n_tokens: int, peer: TriePeer | None
 ) -> Result:
     """The same first tokens in each structure: our segment, our automaton and the peer's trie,
     which both count exactly. accepted: tokens of a draft of 16 that were right, on average over

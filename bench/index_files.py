@@ -1,4 +1,4 @@
-"""What `codespec bench index` measures on files: a first build, a switch of branches, an edit."""
+"""Measurements of `codespec bench index` on files: a first build, a switch of branches, an edit."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ import numpy as np
 import psutil
 
 from codespec.config import Settings
+from codespec.documents.live import LiveDocument
 from codespec.errors import InputError
 from codespec.index.build import BuildProgress, build_index
-from codespec.index.live import LiveDocument
 from codespec.index.parsers import Parsers
 from codespec.index.reader import WorkspaceIndex
-from codespec.index.scan import is_binary
-from codespec.index.trees import Trees
 from codespec.index.update import apply_changes
-from codespec.index.words import WordEncoder
+from codespec.index.walk import is_binary
+from codespec.index.word_encoder import WordEncoder
+from codespec.syntax.trees import TreeCache
 from codespec.types import Tokenizer
 
 from .editor import environment
@@ -146,7 +146,7 @@ def measure_edits(tokenizer: Tokenizer, text: str) -> Result:
     lines = text.splitlines(keepends=True)
     lines = (lines * (EDITED_LINES // len(lines) + 1))[:EDITED_LINES]
     written = [i for i, line in enumerate(lines) if line.strip()]
-    document, trees = LiveDocument(tokenizer), Trees()
+    document, trees = LiveDocument(tokenizer), TreeCache()
     rng = np.random.default_rng(0)
     taken: list[float] = []
     taken_tree: list[float] = []

@@ -36,7 +36,7 @@ _GOALS = (
 
 
 def print_rows(rows: list[Result]) -> None:
-    """As tables, for people."""
+    """Print the rows as tables, for people."""
     (result,) = rows
     out = Console(highlight=False, markup=False)
     out.print(_goal_table("index", result, 1))

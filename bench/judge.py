@@ -1,14 +1,17 @@
-"""What a suggestion is worth at a place whose true text is known."""
+"""The worth of a suggestion at a place whose true text is known."""
 
 from __future__ import annotations
 
 import ast
+import json
 import re
 
-from codespec.engine.postprocess.scan import scan
-from codespec.index.trees import ParsedDocument, n_errors
+from codespec.languages.registry import record_of
+from codespec.syntax.lexer import scan
+from codespec.syntax.trees import ParsedDocument, n_errors
 
-from .places import Place
+from .places import CutPlace
+from .spans_of_literals import open_brackets
 
 _SEPARATORS = (",", ";")
 
@@ -32,13 +35,13 @@ def similarity(a: str, b: str) -> float:
     return 2 * n_common / (len(a) + len(b))
 
 
-def repeats_suffix(text: str, place: Place) -> bool:
-    """Whether what would be inserted stands after the cursor already, where the true text does not
+def repeats_suffix(text: str, place: CutPlace) -> bool:
+    """True if what would be inserted stands after the cursor already, where the true text does not
     repeat it just so."""
     return _ends_like(text, place) and not _ends_like(place.truth, place)
 
 
-def _ends_like(text: str, place: Place) -> bool:
+def _ends_like(text: str, place: CutPlace) -> bool:
     rest, _, below = place.suffix.partition("\n")
     rest, said = "".join(rest.split()), "".join(text.split())
     if rest and said.endswith(rest):
@@ -53,23 +56,37 @@ def _ends_like(text: str, place: Place) -> bool:
     )
 
 
-def _closes(text: str, place: Place) -> bool:
-    """Whether more brackets are closed than the line opened."""
+def _closes(text: str, place: CutPlace) -> bool:
+    """True if more brackets are closed than the line opened."""
     line, rest = place.prefix.rsplit("\n", 1)[-1], place.suffix.split("\n", 1)[0]
     before, after = (scan(line + said + rest, place.language).extra for said in ("", text))
     return len(after) > len(before)
 
 
-def breaks(text: str, place: Place) -> bool:
-    """Whether the file, which parses, would not with `text` in the place of what was cut out."""
+def breaks(text: str, place: CutPlace) -> bool:
+    """True if the file, which parses, would not with `text` in the place of what was cut out. Where
+    there is no grammar, it breaks if `text` leaves other brackets open than what stood there, and
+    JSON if Python reads it no more."""
+    if record_of(place.language).grammar is None:
+        if place.language == ".json" and _is_json(place.prefix + place.truth + place.suffix):
+            return not _is_json(place.prefix + text + place.suffix)
+        return open_brackets(text) != open_brackets(place.truth)
     parsed = ParsedDocument(place.language)
     parsed.update((place.prefix + text + place.suffix).encode())
     return parsed.root is None or n_errors(parsed.root) > 0
 
 
-def breaks_strictly(text: str, place: Place) -> bool:
+def _is_json(text: str) -> bool:
+    try:
+        json.loads(text)
+    except (ValueError, RecursionError):
+        return False
+    return True
+
+
+def breaks_strictly(text: str, place: CutPlace) -> bool:
     """The same after Python's own parser, which is stricter, for files that it accepts."""
-    if place.language != "python":
+    if record_of(place.language).checker != "ast":
         return breaks(text, place)
     try:
         ast.parse(place.prefix + place.truth + place.suffix)
@@ -82,8 +99,8 @@ def breaks_strictly(text: str, place: Place) -> bool:
     return False
 
 
-def wrote(said: str, place: Place) -> bool:
-    """Whether a model that nothing stopped began with what stood there, and then with something
+def wrote(said: str, place: CutPlace) -> bool:
+    """True if a model that nothing stopped began with what stood there, and then with something
     else: the text's end, another line, or what follows there."""
     truth, said = place.truth.strip(), said.strip()
     if not said.startswith(truth):

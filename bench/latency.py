@@ -26,7 +26,7 @@ from .acceptance import by_position, by_source
 from .editor import Editor, editor_of, own_folders
 from .history import Commit, History
 from .results import Row
-from .typist import Seen, Typist, Workspace
+from .typist import Seen, TypedWorkspace, Typist
 
 EDITORS = {"Neovim": 15.0, "VS Code": 50.0}
 """Milliseconds that editors wait after a key before they ask: our plug-in's default, and that of
@@ -46,7 +46,7 @@ WORDS = {
 
 @dataclass(frozen=True, slots=True)
 class Typing:
-    """What is typed, and how. pace: factor of all pauses; model: settings of that section."""
+    """Edits to type, and how. pace: factor of all pauses; model: settings of that section."""
 
     repo: Path
     n_commits: int = 25
@@ -68,10 +68,10 @@ class Typing:
                 progress(f"{name}: indexing")
                 root = folder / "workspace"
                 root.mkdir()
-                files = Workspace(root, history)
+                files = TypedWorkspace(root, history)
                 files.check_out(commits[0])
                 n_indexed = workspace.index(root, os.environ, str(self.model.get("target", "")))
-                with editor_of(root, self.model, indexed=True, figures=True) as editor:
+                with editor_of(root, self.model, indexed=True) as editor:
                     typist = Typist(editor, root, debounce_ms / 1e3, self.pace)
                     progress(f"{name}: starting")
                     _start(editor, typist, commits[0], starts)

@@ -1,4 +1,4 @@
-"""What a figure was measured on: without it, a figure says nothing."""
+"""The machine that a figure was measured on: without it, a figure says nothing."""
 
 from __future__ import annotations
 
@@ -12,8 +12,9 @@ from pathlib import Path
 
 import psutil
 
-from codespec import __version__, programs
+from codespec import __version__
 from codespec.backends.registry import backend_of
+from codespec.system import programs
 
 
 @functools.cache
@@ -58,8 +59,8 @@ def _version(package: str) -> str:
 
 
 def _commit() -> str:
-    """Of the checkout that this code lies in, or that `bench/gpu/build.py` copied; "" where it is
-    installed otherwise."""
+    """Commit of the checkout that this code lies in, or that `bench/gpu/build.py` copied; "" where
+    it is installed otherwise."""
     root = Path(__file__).resolve().parents[1]
     if not (root / ".git").exists():
         copied = Path(__file__).with_name("commit")
@@ -68,7 +69,7 @@ def _commit() -> str:
 
 
 def _output(*command: str) -> str:
-    """What a command prints; "" where there is no such command or it fails."""
+    """Output of a command; "" where there is no such command or it fails."""
     try:
         found = programs.command(*command)
         done = subprocess.run(found, capture_output=True, text=True, timeout=10, check=False)

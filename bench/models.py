@@ -23,16 +23,16 @@ from rich.table import Table
 from codespec.backends.base import Target
 from codespec.backends.registry import open_vocabulary, targets_of
 from codespec.config import Settings
-from codespec.drafters.measure import measure
+from codespec.cost.measure import measure
 from codespec.engine.local import LocalEngine
 from codespec.errors import InputError
-from codespec.index.scan import as_text
+from codespec.index.walk import as_text
 from codespec.requests import CompletionRequest
 from codespec.types import Draft, FimOrder, Tokens
 
 from .demo import fetch
 from .judge import breaks_strictly, similarity
-from .places import KINDS, Place, places_in
+from .places import KINDS, CutPlace, places_in
 from .results import Row
 
 # None of the bundled models' training text, see their card.
@@ -103,7 +103,7 @@ def run(
 
 
 def _read(path: Path, texts: list[str], settings: Settings, progress: Progress) -> Row:
-    """What needs the model's own law: bits per byte, time of a pass."""
+    """Figures of the model's own next-token distributions: bits per byte, time of a pass."""
     backend, n_gpu_layers = targets_of(path), settings.model.n_gpu_layers
     with closing(backend.open(str(path), n_gpu_layers=n_gpu_layers)) as model:
         n_ctx = min(2 * N_CHUNK, model.info.n_ctx or 2 * N_CHUNK)
@@ -157,9 +157,9 @@ _Scores = dict[str, list[float]]
 
 
 def _write(
-    engine: LocalEngine, places: dict[str, list[Place]], progress: Progress, model: str
+    engine: LocalEngine, places: dict[str, list[CutPlace]], progress: Progress, model: str
 ) -> _Scores:
-    """What users see: rests of lines, pieces inside lines, blocks."""
+    """Scores of what users see: rests of lines, pieces inside lines, blocks."""
     scores: _Scores = {}
     for kind, asked in places.items():
         alike_name = "fim_edit_similarity" if kind == "line" else f"fim_{kind}_similarity"
@@ -191,7 +191,7 @@ def _gains(scores: _Scores, against: _Scores) -> dict[str, tuple[float, float]]:
     return gains
 
 
-def _complete(engine: LocalEngine, place: Place, *, is_line: bool) -> str:
+def _complete(engine: LocalEngine, place: CutPlace, *, is_line: bool) -> str:
     request = CompletionRequest(
         place.prefix,
         place.suffix,
@@ -203,7 +203,7 @@ def _complete(engine: LocalEngine, place: Place, *, is_line: bool) -> str:
     return engine.complete(request).text
 
 
-def _places(root: Path, n: int, kind: str) -> list[Place]:
+def _places(root: Path, n: int, kind: str) -> list[CutPlace]:
     """n places of Python where there are so many, in as many files as can be."""
     per_file = 2
     while True:
@@ -215,7 +215,8 @@ def _places(root: Path, n: int, kind: str) -> list[Place]:
 
 
 def _texts(roots: list[Path]) -> Iterator[str]:
-    """Of each package an equal number of Python files, the first by name; the same each time."""
+    """Texts of an equal number of Python files of each package, the first by name; the same each
+    time."""
     for root in roots:
         sizes = range(MIN_FILE_BYTES, MAX_FILE_BYTES + 1)
         files = sorted(p for p in root.rglob("*.py") if p.stat().st_size in sizes)

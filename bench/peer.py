@@ -40,7 +40,7 @@ class PeerTree(Protocol):
     def estimate_memory(self) -> int: ...
 
 
-class Peer:
+class TriePeer:
     def __init__(self, module: ModuleType) -> None:
         self._new = module.SuffixTree
 
@@ -53,14 +53,14 @@ class Peer:
         return tree.speculate_ndarray(context, n_max, float(n_max), 0.0, 0.0, False).token_ids
 
 
-def load_peer(extension: Path | None) -> Peer | None:
+def load_peer(extension: Path | None) -> TriePeer | None:
     """From the file of its extension module, or the installed package; None without either.
 
     Raises: InputError for a file that is no such module.
     """
     if extension is None:
         try:
-            return Peer(importlib.import_module("arctic_inference.suffix_decoding._C"))
+            return TriePeer(importlib.import_module("arctic_inference.suffix_decoding._C"))
         except ImportError:
             return None
     spec = importlib.util.spec_from_file_location("_C", extension)
@@ -69,7 +69,7 @@ def load_peer(extension: Path | None) -> Peer | None:
             raise ImportError("not the name of an extension module")
         module = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(module)
-        return Peer(module)
+        return TriePeer(module)
     except (ImportError, AttributeError) as e:
         raise InputError(
             f"{extension}: {e}", f"Give the _C extension of {PACKAGE}, built for this Python."

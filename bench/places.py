@@ -8,27 +8,60 @@ import os
 import random
 import re
 import subprocess
+from bisect import bisect_left
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 from tree_sitter import Node
 
-from codespec.context.document import read_document
-from codespec.engine.postprocess.place import indentation
+from codespec.documents.from_disk import read_document
 from codespec.errors import CodespecError, InputError
-from codespec.index.languages import LANGUAGES, TEXT, language_of
-from codespec.index.parse import why_not_by_name
-from codespec.index.scan import is_text_name
-from codespec.index.trees import ParsedDocument, n_errors
+from codespec.index.selection import why_not_by_name
+from codespec.index.walk import is_text_name
+from codespec.languages.registry import TEXT, language_of, record_of
+from codespec.suggest.place import indentation
+from codespec.syntax.trees import ParsedDocument, n_errors
 
+from . import spans_of_literals
 from .history import environment, git_command
+from .spans_of_text import (
+    MAX_STATEMENT_LINES,
+    blocks,
+    middle,
+    rests_of,
+    rests_of_blocks,
+    under_blocks,
+    under_of,
+    whole_lines,
+    words_of_lines,
+)
 
 KINDS = ("line", "inline", "block")
 FINISHED = "finished"
 """The kind where nothing is missing."""
-OF_TEXTS = ("words", "whole", "statement", "rest", "under")
+PEOPLE = "people"
+"""The kind of all places at lines that name people or licences, which are not shown by rule."""
+LITERALS = ("in string", "at string", "in comment", "at comment", "before comment")
+CLOSERS = ("before closers", "closing")
+LAYOUT = ("indented", "item")
+"""Kinds of texts without a grammar alone."""
+OF_TEXTS = ("words", "whole", "statement", "rest", "under", *LITERALS, *CLOSERS, *LAYOUT)
 """Kinds that take no grammar. Statements are blocks there, told by their lines."""
+TEXTS = (
+    *(".bash", ".bib", ".cfg", ".clj", ".cljc", ".cljs", ".cmake", ".css", ".dart", ".edn", ".el"),
+    *(".erl", ".ex", ".exs", ".fish", ".fs", ".gradle", ".graphql", ".groovy", ".heex", ".hs"),
+    *(".html", ".ini", ".jl", ".json", ".jsonc", ".kt", ".kts", ".less", ".md", ".ml", ".mli"),
+    *(".nix", ".pl", ".pm", ".properties", ".proto", ".ps1", ".psm1", ".R", ".rst", ".scala"),
+    *(".scss", ".sh", ".sql", ".svelte", ".t", ".tex", ".tf", ".toml", ".txt", ".vim", ".vue"),
+    *(".yaml", ".yml", ".zig", ".zsh", "CMakeLists.txt", "Dockerfile", "Makefile"),
+)
+"""Ends of names of files whose places are taken without a grammar."""
+_NAMES = re.compile(
+    rb"(?i)copyright|licen[cs]e|spdx|\bauthors?\b|maintainer|signed-off-by|[\w.+-]+@[\w-]+\.\w"
+)
+_PROSE = (".md", ".rst", ".txt")
+"""Files without strings and comments."""
 _BODY = re.compile(
     r"block|body|compound_statement|class_body|declaration_list|field_declaration_list"
     r"|body_statement|statements"
@@ -37,26 +70,21 @@ _LIST = re.compile(
     r".*(?:block|body|module|program|source_file|translation_unit|compilation_unit|chunk|list"
     r"|compound_statement|body_statement|statements)"
 )
-# Lines that end a block without a grammar, those that go on with one, and what follows one.
-_CLOSES = re.compile(r"(?:end|fi|done|esac)\b|[)\]}]|</|/>|\{/|(?:\{%|<%)-? *end")
-_BRANCHES = re.compile(
-    r"(?:then|do|else|elif|rescue|catch|after)\b|>$|\{:|\{%-? *el|[)\]}].*[(\[{]$"
-    r"|(?:end|done|fi).* do$"
-)
-_FOLLOWS = re.compile(r"\|>|\.|\|\||&&|:?else|catch\b|\{:|v-else")
 MAX_FILE_BYTES = 200_000
 MIN_BODY_LINES, MAX_BODY_LINES = 2, 8
-MAX_STATEMENT_LINES = 12
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class CutPlace:
     """prefix + truth + suffix is the file as it is; it parses. kind: "line", the rest of a line;
     "inline", what stands between brackets that are closed behind it; "block", a body of some lines;
     "statement", one or a definition, of whole lines; "rest", one from its middle on; "under", all
     of one but its first line; "words", the last ones of a line but for its end; "whole", a line;
     "finished", nothing, at the end of a statement of one line; "below", from there the next one, if
-    it is the last of its block."""
+    it is the last of its block; "in string", "in comment", from a word inside to the end of it;
+    "at string", "at comment", from right before one to the end of the line; "before comment", code
+    that a comment follows; "before closers", the last words before brackets that end a line;
+    "closing", such brackets; "indented", lines further in than the one above; "item", of a list."""
 
     path: Path
     root: Path
@@ -74,7 +102,7 @@ def places_in(
     *,
     per_file: int = 2,
     texts: tuple[str, ...] = (),
-) -> list[Place]:
+) -> list[CutPlace]:
     """`n` places of each kind and language of a repository, at most `per_file` of a kind in a file;
     the same ones each time.
 
@@ -82,11 +110,15 @@ def places_in(
 
     Raises: InputError where there are none.
     """
-    found: dict[tuple[str, str], list[Place]] = {}
+    found: dict[tuple[str, str], list[CutPlace]] = {}
     for path in _files(root, texts):
-        language, asked = language_of(path.name), kinds
+        language = language_of(path.name)
         if language == TEXT:
-            language, asked = path.suffix, tuple(k for k in kinds if k in OF_TEXTS)
+            language = path.name if path.name in texts else path.suffix
+            left_out = LITERALS if language in _PROSE else ()
+            asked = tuple(k for k in kinds if k in OF_TEXTS and k not in left_out)
+        else:
+            asked = tuple(k for k in kinds if k not in LAYOUT)
         if all(len(found.get((language, kind), ())) >= n for kind in asked):
             continue
         rng = random.Random(path.name)
@@ -102,16 +134,22 @@ def places_in(
 def _files(root: Path, texts: tuple[str, ...]) -> list[Path]:
     """Source files in an order that depends on their names alone."""
     try:
-        command = git_command(root, "ls-files", "-z")
-        done = subprocess.run(command, capture_output=True, check=True, env=environment())
-        listed = done.stdout
-        names = [name for name in os.fsdecode(listed).split("\0") if name]
+        names = _listed(root, "ls-files", "-z")
+        names -= _listed(
+            root, "ls-files", "-z", "-ci", "--exclude-standard"
+        )  # the engine reads none
     except (OSError, subprocess.CalledProcessError):
-        names = [p.relative_to(root).as_posix() for p in root.rglob("*") if p.is_file()]
+        names = {p.relative_to(root).as_posix() for p in root.rglob("*") if p.is_file()}
     named = (n for n in names if is_text_name(n) and not why_not_by_name(n))  # as for the index
     wanted = [n for n in named if n.endswith(texts) or language_of(n) != TEXT]
     wanted.sort(key=lambda name: hashlib.blake2b(name.encode()).digest())
     return [root / name for name in wanted]
+
+
+def _listed(root: Path, *asked: str) -> set[str]:
+    command = git_command(root, *asked)
+    done = subprocess.run(command, capture_output=True, check=True, env=environment())
+    return {name for name in os.fsdecode(done.stdout).split("\0") if name}
 
 
 def _places(
@@ -121,7 +159,7 @@ def _places(
     kinds: tuple[str, ...],
     rng: random.Random,
     per_file: int,
-) -> Iterator[Place]:
+) -> Iterator[CutPlace]:
     try:
         if path.stat().st_size > MAX_FILE_BYTES:
             return
@@ -130,25 +168,37 @@ def _places(
         return
     raw = text.encode()
     nodes: list[Node] = []
-    spans_of = _SPANS if language in LANGUAGES else {**_SPANS, **_SPANS_OF_TEXTS}
-    if language in LANGUAGES:
+    is_parsed = record_of(language).grammar is not None
+    spans_of = _SPANS if is_parsed else {**_SPANS, **_SPANS_OF_TEXTS}
+    if is_parsed:
         parsed = ParsedDocument(language)
         parsed.update(raw)
         if parsed.root is None or n_errors(parsed.root):
             return
         nodes = list(_walk(parsed.root))
+    comments = spans_of_literals.comments_in(nodes, raw)
     for kind in kinds:
-        spans = list(spans_of[kind](nodes, raw))
+        spans = [s for s in spans_of[kind](nodes, raw) if not _comments_out(raw, *s, comments)]
         for start, end in rng.sample(spans, min(per_file, len(spans))):
-            yield Place(
+            first = raw.rfind(b"\n", 0, start) + 1
+            names = kind in OF_TEXTS and _NAMES.search(raw[first:end])
+            yield CutPlace(
                 path,
                 root,
                 language,
-                kind,
+                PEOPLE if names else kind,
                 raw[:start].decode(),
                 raw[start:end].decode(),
                 raw[end:].decode(),
             )
+
+
+def _comments_out(raw: bytes, start: int, end: int, comments: list[int]) -> bool:
+    """True if a comment begins in the span and goes on behind it: no suggestion may make a comment
+    of what an editor has behind the cursor."""
+    last = raw.rfind(b"\n", start, end) + 1
+    at = bisect_left(comments, max(start, last))
+    return at < len(comments) and comments[at] < end and bool(raw[end:].split(b"\n", 1)[0].strip())
 
 
 def _walk(root: Node) -> Iterator[Node]:
@@ -164,17 +214,10 @@ def _lines(nodes: list[Node], raw: bytes) -> Iterator[tuple[int, int]]:
     in_text = [(n.start_byte, n.end_byte) for n in nodes if re.search("comment|string", n.type)]
     at = 0
     for line in raw.split(b"\n"):
-        middle = _middle(line) if len(line.strip()) >= 12 else None
-        if middle is not None and not any(a < at + len(line) and b > at for a, b in in_text):
-            yield at + middle, at + len(line.rstrip())
+        begin = middle(line) if len(line.strip()) >= 12 else None
+        if begin is not None and not any(a < at + len(line) and b > at for a, b in in_text):
+            yield at + begin, at + len(line.rstrip())
         at += len(line) + 1
-
-
-def _middle(line: bytes) -> int | None:
-    """Where the middle one of its words begins: by a fixed rule, and never the first. None for a
-    line of few."""
-    words = [m.start() for m in re.finditer(rb"\w+|[^\w\s]+", line)]
-    return words[len(words) // 2] if len(words) >= 4 else None
 
 
 def _between_brackets(nodes: list[Node], raw: bytes) -> Iterator[tuple[int, int]]:
@@ -215,49 +258,8 @@ def _statements(nodes: list[Node], raw: bytes) -> Iterator[tuple[int, int]]:
                 yield start, end
 
 
-def _blocks(_: list[Node], raw: bytes) -> Iterator[tuple[int, int]]:
-    """Lines that are indented more than the one above them, from that one to the one that closes
-    them."""
-    lines = [line.decode() for line in raw.split(b"\n")]
-    starts = [0, *itertools.accumulate(len(line.encode()) + 1 for line in lines)]
-    for first, head in enumerate(lines):
-        is_inside = _CLOSES.match(head.strip()) or _BRANCHES.match(head.strip())
-        last = first if is_inside or not head.strip() else _last_of_block(lines, first)
-        if last > first:
-            lead = len(head) - len(head.lstrip())
-            yield starts[first] + lead, starts[last] + len(lines[last].rstrip().encode())
-
-
-def _last_of_block(lines: list[str], first: int) -> int:
-    """The line that closes the block of the first one, `first` where there is none."""
-    column, n = indentation(lines[first]), 0
-    for at in range(first + 1, min(first + MAX_STATEMENT_LINES, len(lines))):
-        line = lines[at].strip()
-        if not line or indentation(lines[at]) > column:
-            n += bool(line)
-            continue
-        if not n or indentation(lines[at]) < column:
-            break
-        if _BRANCHES.match(line):
-            continue
-        following = next((s.strip() for s in lines[at + 1 :] if s.strip()), "")
-        return at if _CLOSES.match(line) and not _FOLLOWS.match(following) else first
-    return first
-
-
 def _rests(nodes: list[Node], raw: bytes) -> Iterator[tuple[int, int]]:
-    yield from _rests_of(_statements(nodes, raw), raw)
-
-
-def _rests_of_blocks(nodes: list[Node], raw: bytes) -> Iterator[tuple[int, int]]:
-    yield from _rests_of(_blocks(nodes, raw), raw)
-
-
-def _rests_of(whole: Iterator[tuple[int, int]], raw: bytes) -> Iterator[tuple[int, int]]:
-    for start, end in whole:
-        middle = _middle(raw[start:end].split(b"\n", 1)[0])
-        if middle is not None:
-            yield start + middle, end
+    yield from rests_of(_statements(nodes, raw), raw)
 
 
 def _finished(nodes: list[Node], raw: bytes) -> Iterator[tuple[int, int]]:
@@ -279,34 +281,7 @@ def _below(nodes: list[Node], raw: bytes) -> Iterator[tuple[int, int]]:
 
 
 def _under(nodes: list[Node], raw: bytes) -> Iterator[tuple[int, int]]:
-    yield from _under_of(_statements(nodes, raw), raw)
-
-
-def _under_blocks(nodes: list[Node], raw: bytes) -> Iterator[tuple[int, int]]:
-    yield from _under_of(_blocks(nodes, raw), raw)
-
-
-def _under_of(whole: Iterator[tuple[int, int]], raw: bytes) -> Iterator[tuple[int, int]]:
-    for start, end in whole:
-        at = raw.find(b"\n", start, end)
-        if at >= 0:
-            yield at, end
-
-
-def _words(_: list[Node], raw: bytes) -> Iterator[tuple[int, int]]:
-    """From the middle of a line's words to the last one that is followed by others, or by signs."""
-    for start, end in _whole_lines([], raw):
-        words = list(re.finditer(rb"\w+", raw[start : end - 1]))
-        if len(words) >= 2:
-            yield start + words[len(words) // 2].start(), start + words[-1].end()
-
-
-def _whole_lines(_: list[Node], raw: bytes) -> Iterator[tuple[int, int]]:
-    at = 0
-    for line in raw.split(b"\n"):
-        if line.strip():
-            yield at + len(line) - len(line.lstrip()), at + len(line.rstrip())
-        at += len(line) + 1
+    yield from under_of(_statements(nodes, raw), raw)
 
 
 _SPANS = {
@@ -318,11 +293,20 @@ _SPANS = {
     "under": _under,
     FINISHED: _finished,
     "below": _below,
-    "words": _words,
-    "whole": _whole_lines,
+    "words": words_of_lines,
+    "whole": whole_lines,
+    "in string": spans_of_literals.in_strings,
+    "at string": spans_of_literals.at_strings,
+    "in comment": spans_of_literals.in_comments,
+    "at comment": spans_of_literals.at_comments,
+    "before comment": spans_of_literals.before_comments,
+    "before closers": spans_of_literals.before_closers,
+    "closing": spans_of_literals.closing,
+    "indented": spans_of_literals.indented,
+    "item": spans_of_literals.items,
 }
 _SPANS_OF_TEXTS = {
-    "statement": _blocks,
-    "rest": _rests_of_blocks,
-    "under": _under_blocks,
+    "statement": blocks,
+    "rest": rests_of_blocks,
+    "under": under_blocks,
 }

@@ -20,10 +20,10 @@ import numpy as np
 import numpy.typing as npt
 
 from codespec.backends.base import Target
-from codespec.drafters.refined import N_SETTLING
-from codespec.sampling import Sampler
+from codespec.cost.refined import N_SETTLING
 from codespec.types import NO_DRAFT, Draft, SamplingParams, Tokens
-from codespec.verify import accept
+from codespec.verify.accept import accept
+from codespec.verify.sampling import Sampler
 
 CONTEXTS = (128, 896)
 """Tokens of context; prompts of completions are about as long as one of these, or between."""
@@ -51,7 +51,7 @@ COLD_WIDTHS = (1, 2, 4, 8, 16)
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What a decoding's time is predicted from. widths: tokens of its passes, in order, behind
+    """A decoding whose time is predicted. widths: tokens of its passes, in order, behind
     about n_context tokens. own_ms: our own work, all but what the target counts as passes, from
     another decoding of the request."""
 
@@ -61,7 +61,7 @@ class Run:
 
 
 @dataclass(frozen=True, slots=True)
-class PassCosts:
+class TimedPasses:
     """Milliseconds of passes, as the target counts them.
 
     contexts:    (c,) tokens in the cache before a pass, ascending.
@@ -81,8 +81,8 @@ class PassCosts:
     cold: Sequence[npt.NDArray[np.float64]]
 
     def ms(self, widths: Sequence[int], n_context: int) -> float:
-        """Of the passes of a generation, the first of which follows so many tokens, a pause and,
-        like as not, a pass of another width."""
+        """Time of the passes of a generation, the first of which follows so many tokens, a pause
+        and, like as not, a pass of another width."""
         total, before, n_alike, wide = 0.0, 0, 0, BEFORE_SINGLE
         for k, width in enumerate(widths):
             n_alike = min(n_alike + 1, N_SETTLING) if width == before else 0
@@ -96,7 +96,7 @@ class PassCosts:
         return total
 
     def predicted_ms(self, runs: Sequence[Run]) -> float:
-        """Of all of them together."""
+        """Predicted time of all runs together."""
         return sum(self.ms(run.widths, run.n_context) + run.own_ms for run in runs)
 
     def _at(
@@ -199,7 +199,7 @@ class PassTimer:
         self._turn_s += ms / 1e3
         return ms
 
-    def costs(self) -> PassCosts:
+    def costs(self) -> TimedPasses:
         """Medians of all rounds, at least one: what they are compared with are medians, too, which
         leave out the time that others had."""
         settled = [self._table(self._times, k) for k in range(1 + N_SETTLING)]
@@ -207,7 +207,7 @@ class PassTimer:
         before = self._widths.index(min(BEFORE_SINGLE, self._widths[-1]))
         for table, single in zip(settled, back, strict=False):
             table[:, 0] = single[:, before]
-        return PassCosts(
+        return TimedPasses(
             np.array(self._contexts, np.float64),
             np.array(self._widths, np.float64),
             settled,

@@ -10,40 +10,38 @@ import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from statistics import mean, median
+from statistics import median
 from typing import Any
-
-import numpy as np
 
 from codespec.backends.fake import ByteTokenizer
 from codespec.config import Settings
 from codespec.engine.local import LocalEngine
-from codespec.engine.postprocess import Place as Cursor
-from codespec.engine.postprocess import UnitStop, finish, shape_at
 from codespec.index.build import build_index
-from codespec.index.trees import Trees
-from codespec.index.words import WordEncoder
+from codespec.index.word_encoder import WordEncoder
+from codespec.reasons import Trimming
 from codespec.requests import CompletionRequest
+from codespec.suggest import UnitStop, finish, place_in, shape_at
+from codespec.syntax.trees import TreeCache
 
+from .answers import gain, row_of
 from .judge import breaks, breaks_strictly, repeats_suffix, similarity, wrote
-from .places import FINISHED, Place
+from .places import FINISHED, CutPlace
 from .surroundings import before
 
 MAX_GOING_ON = 300
-N_RESAMPLES = 2000
 _IDENTIFIER = re.compile(r"[^\W\d]\w*")
 
 
 @dataclass(frozen=True, slots=True)
-class Answer:
+class AnswerAtPlace:
     """text: the suggestion. said: what the model says there by itself, greedy, without the rules
     about where a suggestion ends and what is trimmed. n_snippets: texts of other files it saw."""
 
     config: str
-    place: Place
+    place: CutPlace
     text: str
     said: str
-    trimmed: tuple[str, ...] = ()
+    trimmed: tuple[Trimming, ...] = ()
     n_snippets: int = 0
     ms: float = 0.0
     figures: dict[str, float] = field(init=False, default_factory=dict[str, float])
@@ -65,28 +63,21 @@ class Answer:
 
     def as_row(self) -> dict[str, Any]:
         """With the text, for people who look for causes."""
-        place = self.place
         return {
             "config": self.config,
-            "path": str(place.path),
-            "line": place.prefix.count("\n") + 1,
-            "kind": place.kind,
-            "language": place.language,
-            "before": place.prefix.rsplit("\n", 1)[-1],
-            "truth": place.truth,
-            "after": place.suffix.split("\n", 1)[0],
+            **row_of(self.place),
             "text": self.text,
             "said": self.said,
-            "trimmed": list(self.trimmed),
+            "trimmed": [trimming.text for trimming in self.trimmed],
             **{name: float(value) for name, value in self.figures.items()},
         }
 
 
 def run(
-    places: Sequence[Place],
+    places: Sequence[CutPlace],
     configs: dict[str, Settings],
     progress: Callable[[int, int], None] = lambda i, n: None,
-) -> tuple[list[dict[str, Any]], list[Answer]]:
+) -> tuple[list[dict[str, Any]], list[AnswerAtPlace]]:
     """(rows for each configuration, kind and language, and for all languages and kinds together;
     the answers that they count).
 
@@ -98,7 +89,7 @@ def run(
     n_total, model = len(places) * len(configs), ""
     for name, settings in configs.items():
         engine = LocalEngine(settings)
-        _index({place.root for place in places}, engine, settings)
+        index({place.root for place in places}, engine, settings)
         for place in places:
             answers.append(_asked(name, place, engine, request_of(place, settings)))
             progress(len(answers) - len(places), n_total)
@@ -107,7 +98,9 @@ def run(
     return list(rows_of(answers, model)), answers
 
 
-def _asked(name: str, place: Place, engine: LocalEngine, request: CompletionRequest) -> Answer:
+def _asked(
+    name: str, place: CutPlace, engine: LocalEngine, request: CompletionRequest
+) -> AnswerAtPlace:
     opened: dict[str, None] = {}
     for earlier in before(place):
         engine.open(earlier)
@@ -115,25 +108,27 @@ def _asked(name: str, place: Place, engine: LocalEngine, request: CompletionRequ
     completion = engine.complete(request)
     context = engine.context(request)
     tokens, _ = engine.passes.decode(
-        context, request.max_tokens, engine.chain(request.workspace, ())
+        context, request.max_tokens, engine.drafter(request.workspace, ())
     )
     said = engine.tokenizer.decode(tokens)
     # The model says by itself what was held back of the text before the cursor, or says no such.
     said = said[len(context.healed) :] if said.startswith(context.healed) else b""
-    _leave(engine, request, (*opened, *(snippet.path for snippet in context.snippets)))
+    leave(engine, request, (*opened, *(snippet.path for snippet in context.snippets)))
     trace = completion.trace
-    return Answer(
+    edit = completion.edit
+    behind = request.suffix[: edit.end - len(request.prefix)] if edit is not None else ""
+    return AnswerAtPlace(
         name,
         place,
-        completion.text,
+        completion.text.removesuffix(behind),  # stands there before and after
         said.decode("utf-8", "replace"),
-        tuple(trace.trimmed),
+        trace.trimmed,
         trace.n_snippets,
         trace.ms,
     )
 
 
-def _leave(engine: LocalEngine, request: CompletionRequest, others: Sequence[str]) -> None:
+def leave(engine: LocalEngine, request: CompletionRequest, others: Sequence[str]) -> None:
     """Empty the documents and close them unsaved, which leaves nothing of them. Else the next place
     of this file were an edit of it: what is cut out there would count as deleted just now, and the
     model would be shown it."""
@@ -144,11 +139,11 @@ def _leave(engine: LocalEngine, request: CompletionRequest, others: Sequence[str
         engine.closed(path)
 
 
-def rows_of(answers: Sequence[Answer], model: str) -> Iterator[dict[str, Any]]:
+def rows_of(answers: Sequence[AnswerAtPlace], model: str) -> Iterator[dict[str, Any]]:
     """Repeats and breaks are shares of what was shown; all else is over all places, where an empty
     suggestion has similarity zero. Gains are differences to the first configuration with a model
     at the same places, with 95 % bootstrap intervals (Efron 1979, percentile method)."""
-    groups: dict[tuple[str, str, str], list[Answer]] = {}
+    groups: dict[tuple[str, str, str], list[AnswerAtPlace]] = {}
     for answer in answers:
         config, kind, language = answer.config, answer.place.kind, answer.place.language
         # Where nothing is missing, "exact" says that nothing was suggested, which is another thing.
@@ -169,26 +164,13 @@ def rows_of(answers: Sequence[Answer], model: str) -> Iterator[dict[str, Any]]:
         if config not in ("truth", first):
             for name in ("exact", "similarity"):
                 base = [a.figures[name] for a in groups[first, kind, language]]
-                row |= _gain(name, columns[name], base)
+                row |= gain(name, columns[name], base)
         yield row
 
 
-def _gain(name: str, values: Sequence[float], base: Sequence[float]) -> dict[str, float]:
-    differences = np.asarray(values, np.float64) - np.asarray(base, np.float64)
-    gain = {f"{name}_gain": mean(differences.tolist())}
-    if len(differences) < 2:  # nothing tells how another place would have come out
-        return gain
-    rng = np.random.default_rng(0)
-    means = rng.choice(differences, (N_RESAMPLES, len(differences))).mean(axis=1)
-    low, high = np.percentile(means, [2.5, 97.5])
-    return {**gain, f"{name}_gain_low": float(low), f"{name}_gain_high": float(high)}
-
-
-def _said(place: Place, text: str) -> Answer:
+def _said(place: CutPlace, text: str) -> AnswerAtPlace:
     """The suggestion where a model says `text`."""
-    whole = (place.prefix + place.suffix).encode()
-    parsed = Trees().update(str(place.path), "", whole)
-    here = Cursor(place.prefix, place.suffix, place.language, parsed)
+    here = place_in(TreeCache(), place.prefix, place.suffix, str(place.path))
     shape = shape_at(here)
     stop = UnitStop(ByteTokenizer(), shape, here)
     emitted: list[int] = []
@@ -197,11 +179,11 @@ def _said(place: Place, text: str) -> Answer:
         if stop(emitted):
             break
     said = bytes(emitted).decode("utf-8", "ignore")
-    finished = finish(said, stop.end(said), "length", shape, here)
-    return Answer("truth", place, finished.text, text, finished.trimmed)
+    finished = finish(stop.candidate(said), stop.end(said), "length", shape)
+    return AnswerAtPlace("truth", place, finished.text, text, finished.trimmed)
 
 
-def request_of(place: Place, settings: Settings) -> CompletionRequest:
+def request_of(place: CutPlace, settings: Settings) -> CompletionRequest:
     return CompletionRequest(
         place.prefix,
         place.suffix,
@@ -211,6 +193,6 @@ def request_of(place: Place, settings: Settings) -> CompletionRequest:
     )
 
 
-def _index(roots: set[Path], engine: LocalEngine, settings: Settings) -> None:
+def index(roots: set[Path], engine: LocalEngine, settings: Settings) -> None:
     for root in sorted(roots):
         build_index(root, WordEncoder(engine.tokenizer), settings.index)

@@ -14,20 +14,32 @@ from rich.table import Table
 from codespec.config import ContextSettings, Settings
 
 from . import quality
-from .places import FINISHED, KINDS, places_in
+from .answers import places_of
+from .places import CLOSERS, FINISHED, KINDS, LAYOUT, LITERALS, TEXTS, places_in
 
-ASKED = (*KINDS, FINISHED)
+ASKED = (*KINDS, FINISHED, "words", *LITERALS, *CLOSERS, *LAYOUT)
 CONFIGS = ("file", "+symbols", "+buffers", "+edits", "all")
 
 
 def run(
-    repos: Sequence[Path], settings: Settings, n: int, only: Sequence[str] = ()
+    repos: Sequence[Path],
+    settings: Settings,
+    n: int,
+    only: Sequence[str] = (),
+    kinds: Sequence[str] = (),
+    base: Sequence[dict[str, Any]] = (),
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
-    """(rows as of `quality.run`, its answers as rows). only: these of CONFIGS.
+    """(rows as of `quality.run`, its answers as rows). only: these of CONFIGS. kinds: these of
+    ASKED. base: answers of another version, at whose places is asked instead of others in `repos`.
 
     Raises: InputError, ModelError.
     """
-    places = [place for repo in repos for place in places_in(repo.resolve(), n, ASKED)]
+    asked = tuple(kind for kind in ASKED if not kinds or kind in kinds)
+    places = (
+        places_of(base)
+        if base
+        else [p for repo in repos for p in places_in(repo.resolve(), n, asked, texts=TEXTS)]
+    )
     configs = configs_of(settings)
     chosen = {name: configs[name] for name in CONFIGS if not only or name in only}
     with Progress(console=Console(stderr=True), transient=True) as bar:
@@ -65,7 +77,7 @@ _COLUMNS = {
     "breaks": "breaks",
     "breaks_strict": "breaks\nstrict",
 }
-"""Of what a row has; more would not fit 80 columns."""
+"""Columns of the table, by field of a row; more would not fit 80 columns."""
 
 
 def print_rows(rows: list[dict[str, Any]]) -> None:

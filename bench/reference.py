@@ -14,8 +14,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from codespec.documents.sources import PREFIX, REPOSITORY, SUFFIX
 from codespec.drafters.base import Drafter
-from codespec.drafters.lookup import PREFIX, REPOSITORY, SUFFIX
 from codespec.native import MAX_DEPTH, Proposal, SuffixAutomaton
 from codespec.types import NO_DRAFT, NO_TOKENS, Context, Draft, PassState, Source, Tokens
 
@@ -53,7 +53,7 @@ class Sources:
         ]
 
     def drafts(self, context: Tokens, emitted: Tokens, n_max: int) -> list[tuple[Source, Proposal]]:
-        """What each source says after `context`, a suffix of left + emitted."""
+        """Each source's continuation of `context`, a suffix of left + emitted."""
         self.follow(emitted)
         # The tail itself occurs in `before` but nothing follows it, so it is no match.
         return [(source, text.draft(context, n_max)) for source, text in self.automata]
@@ -69,7 +69,7 @@ class Path:
 
 
 def paths(sources: Sources, recent: Tokens, emitted: Tokens, n_max: int) -> list[Path]:
-    """For every suffix of `recent` and every source, the path of the most frequent tokens."""
+    """Paths of the most frequent tokens, one for every suffix of `recent` and every source."""
     found: list[Path] = []
     alive = {PREFIX, SUFFIX, REPOSITORY}
     for length in range(1, len(recent) + 1):

@@ -1,7 +1,7 @@
 """`codespec bench replay`: how fast would the edits of a Git history have been decoded?
 
 The target is the true text, so no model is needed and every drafter is asked the same questions;
-a pass over k drafted tokens costs T(k + 1) on a given curve. Loop, chain and drafters are the
+a pass over k drafted tokens costs T(k + 1) on a given curve. Loop and drafters are the
 product's own: only the model is replaced.
 """
 
@@ -14,22 +14,22 @@ from pathlib import Path
 
 import numpy as np
 
+from codespec.backends.base import Target
 from codespec.backends.fake import FakeTarget
+from codespec.cost.cost_curve import FLAT, CostCurve
+from codespec.documents.live import LiveDocument
+from codespec.documents.recent_edits import Lost, remember
+from codespec.documents.sources import BUFFERS, EDITS, Neighbour
 from codespec.drafters.base import Drafter
-from codespec.drafters.calibrate import Planners
-from codespec.drafters.chain import DraftChain
-from codespec.drafters.cost import FLAT, CostCurve
-from codespec.drafters.guard import Policy
-from codespec.drafters.kinds import token_kinds
-from codespec.drafters.learned import Learned
-from codespec.drafters.lookup import BUFFERS, EDITS, Neighbour
+from codespec.drafters.combined import CombinedDrafter
+from codespec.drafters.guard import GuardPolicy
+from codespec.drafters.planner_weights import PlannerWeights
+from codespec.drafters.planners import Planners
+from codespec.drafters.token_kinds import token_kinds
 from codespec.engine.completer import Completer
-from codespec.engine.output import Limits
-from codespec.index.edits import Lost, remember
-from codespec.index.live import LiveDocument
-from codespec.index.text import encode, safe_cuts
+from codespec.engine.output import OutputLimits
 from codespec.native import SuffixAutomaton
-from codespec.sampling import Sampler
+from codespec.syntax.text import encode, safe_cuts
 from codespec.types import (
     NO_TOKENS,
     Context,
@@ -40,6 +40,7 @@ from codespec.types import (
     Tokens,
     Trace,
 )
+from codespec.verify.sampling import Sampler
 
 from .acceptance import by_position, by_source
 from .calibration import Calibration, Watched
@@ -52,9 +53,9 @@ from .reference import (
     SuffixTrie,
     SuffixTrieTree,
 )
-from .replay_draft import DraftModel
-from .replay_trees import Tree, Trees
-from .writers import People, Writer
+from .replay_draft import ReplayDraftModel
+from .replay_trees import CommitTrees, Tree
+from .writers import People, TextWriter
 
 MIN_TOKENS, MAX_TOKENS = 16, 400
 
@@ -112,6 +113,33 @@ class TextRows:
         raise NotImplementedError("the true text has no logits")
 
 
+class ForcedTarget(Target):
+    """`Target` whose passes are another's, and whose words are `truth`."""
+
+    def __init__(self, target: Target) -> None:
+        self._target = target
+        self.info, self.can = target.info, target.can
+        self.truth = NO_TOKENS
+        self._n_said = 0
+
+    @property
+    def n_cached(self) -> int:
+        return self._target.n_cached
+
+    def prefill(self, tokens: Tokens, cancelled: Callable[[], bool]) -> int:
+        self._n_said = 0
+        return self._target.prefill(tokens, cancelled)
+
+    def decode(self, tokens: Tokens, draft: Draft) -> TextRows:
+        rows = self._target.decode(tokens, draft)
+        rows.argmax(0)  # what the loop would look at, and by then the pass is over
+        return TextRows(self.truth, draft, self._n_said)
+
+    def keep(self, path: Sequence[int]) -> None:
+        self._target.keep(path)
+        self._n_said += len(path) + 1
+
+
 def cost_of(widths: Sequence[int], curve: CostCurve) -> float:
     """Milliseconds of passes over so many tokens, one after the other, behind a prompt."""
     total, before, n_alike = 0.0, 0, 0
@@ -158,7 +186,7 @@ CONFIGS = (
 WITH_DRAFT = "codespec-draft"
 """Lookups and a draft model."""
 MAX_LEAVES = 8
-"""What llama.cpp's contexts take; trees of the reference have as many as they like."""
+"""Leaves that llama.cpp's contexts take; trees of the reference have as many as they like."""
 MAX_TREE = 64
 
 
@@ -169,9 +197,9 @@ def usable(commit: Commit, tokenizer: Tokenizer) -> Iterator[Hunk]:
             yield hunk
 
 
-class Session:
-    """What a user's session holds besides the tree: lines that were replaced, and lines that were
-    written, in the order of the hunks of one commit."""
+class ReplaySession:
+    """The contents of a user's session besides the tree: lines that were replaced, and lines that
+    were written, in the order of the hunks of one commit."""
 
     def __init__(self) -> None:
         self._edits = SuffixAutomaton()
@@ -203,10 +231,10 @@ class Replay:
         curve: CostCurve,
         glob: str = "*.py",
         width: int = 16,
-        draft: DraftModel | None = None,
+        draft: ReplayDraftModel | None = None,
         max_leaves: int = MAX_LEAVES,
-        writer: Writer | None = None,
-        start: Learned | None = None,
+        writer: TextWriter | None = None,
+        start: PlannerWeights | None = None,
     ) -> None:
         self._history = History(root, glob)
         self._writer = writer or People(tokenizer)
@@ -214,7 +242,7 @@ class Replay:
         self._cuts = safe_cuts(tokenizer)
         self._curve = curve
         self._width = width
-        self._trees = Trees(self._history, tokenizer)
+        self._trees = CommitTrees(self._history, tokenizer)
         self._target = TextTarget(tokenizer.n_vocab, 64, rolls_back=curve.rolls_back)
         self._max_leaves = max_leaves if curve.rolls_back else 1
         kinds = token_kinds(tokenizer)
@@ -224,7 +252,7 @@ class Replay:
         ours = "codespec", "codespec-edits", WITH_DRAFT
         self._planners = {name: Planners(kinds, start=start) for name in configs if name in ours}
         self.calibrations = {name: Calibration() for name in self._planners}
-        self._session = Session()
+        self._session = ReplaySession()
         self._document = LiveDocument(tokenizer, self._cuts)
         self.results = {name: Result(name) for name in configs}
         self.n_hunks = 0
@@ -238,7 +266,7 @@ class Replay:
         commits = self._history.commits(n_commits, until)
         for i, commit in enumerate(commits):
             progress(i, len(commits))
-            self._session = Session()
+            self._session = ReplaySession()
             for hunk in usable(commit, self._tokenizer):
                 self._document.update(hunk.prefix, hunk.suffix)
                 removed = encode(hunk.removed, self._tokenizer, self._cuts)
@@ -252,11 +280,11 @@ class Replay:
     def _replay(self, context: Context, truth: Tokens, tree: Tree) -> None:
         self._target.truth = truth
         for name, result in self.results.items():
-            chain = self._chain(name, truth, tree)
+            drafter = self._drafter(name, truth, tree)
             is_ideal = name == "ideal"
             knows_end = is_ideal or self._writer.tells_end
             n_most = len(truth) if knows_end else len(truth) + MAX_TOKENS
-            limits = Limits(n_most, max_width=24 if is_ideal else self._width)
+            limits = OutputLimits(n_most, max_width=24 if is_ideal else self._width)
 
             def ends(emitted: list[int], knows_end: bool = knows_end) -> bool:
                 return not knows_end and len(emitted) == len(truth)
@@ -266,7 +294,7 @@ class Replay:
             draft = self._draft_of(name)
             if draft is not None:
                 draft.begin(context)
-            emitted, _ = Completer(self._target, chain, time.perf_counter).run(
+            emitted, _ = Completer(self._target, drafter, time.perf_counter).run(
                 context, sampler, limits, ends, trace=trace
             )
             assert emitted == truth.tolist(), "verification emitted something else"
@@ -274,7 +302,7 @@ class Replay:
             if draft is not None:
                 result.cost += draft.spent_ms
 
-    def _chain(self, name: str, truth: Tokens, tree: Tree) -> DraftChain:
+    def _drafter(self, name: str, truth: Tokens, tree: Tree) -> CombinedDrafter:
         n_vocab = self._tokenizer.n_vocab
         reference: dict[str, Callable[[], Drafter]] = {
             "prompt-lookup": lambda: PromptLookup(Sources(tree.trie)),
@@ -284,10 +312,12 @@ class Replay:
             "ideal": lambda: Ideal(Sources(tree.trie), lambda: truth),
         }
         if name == "plain":
-            return DraftChain([], n_vocab)
+            return CombinedDrafter([], n_vocab)
         if name in reference:
             # References choose their own widths.
-            return DraftChain([reference[name]()], n_vocab, MAX_TREE, FLAT, policy=Policy.RAISE)
+            return CombinedDrafter(
+                [reference[name]()], n_vocab, MAX_TREE, FLAT, policy=GuardPolicy.RAISE
+            )
         session = self._session if name == "codespec-edits" else None
         lookup = Watched(
             lambda path: self._document,
@@ -302,16 +332,16 @@ class Replay:
         members: list[Drafter] = [lookup]
         if (draft := self._draft_of(name)) is not None:
             members.append(draft.drafter)
-        return DraftChain(
+        return CombinedDrafter(
             members,
             n_vocab,
             self._max_leaves,
             self._curve,
-            fills=True,
-            policy=Policy.RAISE,
+            pads=True,
+            policy=GuardPolicy.RAISE,
         )
 
-    def _draft_of(self, config: str) -> DraftModel | None:
+    def _draft_of(self, config: str) -> ReplayDraftModel | None:
         return self._draft if config == WITH_DRAFT else None
 
     def _index(self) -> dict[str, object]:

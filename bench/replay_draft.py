@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 
 from codespec.backends.registry import open_model
-from codespec.drafters.cost import CostCurve
-from codespec.drafters.measure import measure
-from codespec.drafters.model import ModelDrafter
-from codespec.drafters.translated import Translated
-from codespec.engine.drafts import dearest
+from codespec.cost.cost_curve import CostCurve
+from codespec.cost.measure import measure
+from codespec.drafters.heterogeneous import HeterogeneousModel
+from codespec.drafters.model_drafter import ModelDrafter
+from codespec.engine.draft_models import dearest
 from codespec.types import Context, Tokenizer
 
 N_CTX = 2048
@@ -22,16 +22,16 @@ N_CTX = 2048
 @contextmanager
 def opened(
     paths: Sequence[Path], target: Tokenizer, curve: CostCurve
-) -> Generator[DraftModel | None, None, None]:
-    """As `DraftModel`; None where no path is given."""
+) -> Generator[ReplayDraftModel | None, None, None]:
+    """The draft model of these files; None where no path is given."""
     if not paths:
         yield None
         return
-    with closing(DraftModel(paths, target, curve)) as model:
+    with closing(ReplayDraftModel(paths, target, curve)) as model:
         yield model
 
 
-class DraftModel:
+class ReplayDraftModel:
     """Drafts for any vocabulary, on one thread. What its passes cost is measured first.
 
     paths:    of several, in the order of `draft_paths`, that cost says which.
@@ -52,7 +52,7 @@ class DraftModel:
             curves = [measure(model) for model in models]
             i = dearest(curve, curves)
             self.name, self._curve = loaded[i].info.name, curves[i]
-            speaking = Translated(models[i], loaded[i].tokenizer, target, self._passed)
+            speaking = HeterogeneousModel(models[i], loaded[i].tokenizer, target, self._passed)
             self.drafter = ModelDrafter(speaking, curve, self._curve)
             self._stack = stack.pop_all()
         self.spent_ms = 0.0

@@ -23,16 +23,16 @@ from pathlib import Path
 import numpy as np
 
 from codespec.config import Settings
-from codespec.drafters.chain import DraftChain
+from codespec.drafters.combined import CombinedDrafter
 from codespec.engine.completer import Completer
 from codespec.engine.local import LocalEngine
 from codespec.engine.measures import measures
-from codespec.engine.output import Limits
+from codespec.engine.output import OutputLimits
 from codespec.engine.turns import in_one_turn
-from codespec.index.text import encode, safe_cuts
 from codespec.requests import Completion, CompletionRequest
-from codespec.sampling import Sampler
+from codespec.syntax.text import encode, safe_cuts
 from codespec.types import Context, SamplingParams, Tokens, Trace
+from codespec.verify.sampling import Sampler
 
 from .acceptance import by_position, by_source
 from .history import Commit, History, Hunk
@@ -40,12 +40,12 @@ from .keystrokes import type_along
 from .predicted import PAUSE_S, PassTimer, Run
 from .reference import Ideal, Sources
 from .replay import MAX_TOKENS, MIN_TOKENS, TextTarget, cost_of
-from .replay_trees import Tree, Trees
+from .replay_trees import CommitTrees, Tree
 from .results import Row
 
 IDEAL_WIDTH = 24
 N_REPEATS = 3
-"""Of each completion, ways in turn; the median time counts."""
+"""Repeats of each completion, ways in turn; the median time counts."""
 
 
 @dataclass
@@ -96,7 +96,7 @@ class ModelReplay:
         self._passes = PassTimer(self._engine.target)
         self._max_tokens = settings.completion.max_tokens
         self._cuts = safe_cuts(self._engine.tokenizer)
-        self._trees = Trees(self._history, self._engine.tokenizer)
+        self._trees = CommitTrees(self._history, self._engine.tokenizer)
         self.plain, self.drafted = _Sums(), _Sums()
         self.n_hunks = self.n_equal = 0
         self._ideal_cost = self._plain_cost = 0.0
@@ -168,7 +168,7 @@ class ModelReplay:
     def _timed(
         self, hunk: Hunk, drafters: tuple[str, ...] | None
     ) -> tuple[Completion, float, float]:
-        """And the milliseconds that it took, all and without passes of the target."""
+        """A completion, and the milliseconds that it took, all and without passes of the target."""
         self._engine.settle()  # what is done while nobody waits
         time.sleep(PAUSE_S)
         start, busy_s = time.perf_counter(), self._engine.target.busy_s
@@ -190,11 +190,11 @@ class ModelReplay:
         tokenizer = self._engine.tokenizer
         target = TextTarget(tokenizer.n_vocab, 64)
         target.truth = truth
-        chain = DraftChain([Ideal(Sources(tree.trie), lambda: truth)], tokenizer.n_vocab)
+        drafter = CombinedDrafter([Ideal(Sources(tree.trie), lambda: truth)], tokenizer.n_vocab)
         right = encode(hunk.suffix, tokenizer, self._cuts)
         asked = Context(context.prompt, context.left, right, path=hunk.path, workspace="replay")
-        limits, trace = Limits(len(truth), max_width=IDEAL_WIDTH), Trace()
-        Completer(target, chain).run(asked, Sampler(SamplingParams()), limits, trace=trace)
+        limits, trace = OutputLimits(len(truth), max_width=IDEAL_WIDTH), Trace()
+        Completer(target, drafter).run(asked, Sampler(SamplingParams()), limits, trace=trace)
         # The curve knows by now what passes take behind a prompt of this length.
         self._ideal_cost += cost_of(trace.pass_width, self._engine.curve)
         self._plain_cost += cost_of([1] * len(truth), self._engine.curve)

@@ -13,8 +13,8 @@ from rich.table import Table
 
 from codespec.backends.registry import open_vocabulary
 from codespec.config import Settings
-from codespec.drafters.calibrate import prior
-from codespec.drafters.cost import CostCurve
+from codespec.cost.cost_curve import CostCurve
+from codespec.drafters.planners import prior
 from codespec.engine.local import LocalEngine
 from codespec.errors import InputError
 
@@ -87,7 +87,7 @@ def run(
     recorded: Path | None = None,
 ) -> list[dict[str, Any]]:
     """One row per configuration, in the tokens of the file `vocabulary`; one more with a draft
-    model, see `DraftModel`. recorded: a file of `record`, whose texts stand in for people's.
+    model, see `ReplayDraftModel`. recorded: a file of `record`, whose texts stand in for people's.
     Raises: InputError, ModelError.
     """
     tokenizer = open_vocabulary(vocabulary).tokenizer

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 
 from codespec.index.reader import Dead
-from codespec.index.text import encode, safe_cuts
 from codespec.native import Segment, SuffixAutomaton, build_segment
+from codespec.syntax.text import encode, safe_cuts
 from codespec.types import NO_TOKENS, Tokenizer, Tokens
 
 from .history import Commit, History
@@ -43,7 +43,7 @@ class Tree:
         return [(self._segment, self._dead)]
 
 
-class Trees:
+class CommitTrees:
     """Makes trees. Tokens are kept by blob, a commit's segment serves all its files."""
 
     def __init__(self, history: History, tokenizer: Tokenizer) -> None:

@@ -21,7 +21,7 @@ Plots: TypeAlias = Iterable[tuple[str, str]]
 _REFERENCES = frozenset(
     {"prompt-lookup", "fixed", "suffix-trie", "suffix-trie-tree", "ideal", "plain"}
 )
-"""Of the replay; what is said of drafts is said of ours."""
+"""Configurations of the replay that are not ours; plots of drafts show ours."""
 
 _STYLE = """
 :root { color-scheme: light dark; }

@@ -10,7 +10,7 @@ from __future__ import annotations
 import errno
 import json
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias, cast
 
@@ -41,9 +41,8 @@ def append(path: Path, rows: Sequence[Row]) -> None:
         raise InputError(f"{path}: {e.strerror}", "Give a file that can be written.") from e
 
 
-def read(path: Path) -> list[Row]:
-    """Rows of a file of JSON lines. Raises: InputError."""
-    rows: list[Row] = []
+def json_lines(path: Path) -> Iterator[tuple[int, Row]]:
+    """(number of its line, object) of a file of JSON lines. Raises: InputError."""
     try:
         lines = path.read_text("utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as e:
@@ -62,7 +61,13 @@ def read(path: Path) -> list[Row]:
             raise InputError(
                 f"{path}, line {n}: no JSON object", "One line a result, as --json prints them."
             )
-        row = cast("Row", row)
+        yield n, cast("Row", row)
+
+
+def read(path: Path) -> list[Row]:
+    """Rows of a file of JSON lines. Raises: InputError."""
+    rows: list[Row] = []
+    for n, row in json_lines(path):
         if not isinstance(row.get("bench"), str) or not isinstance(row.get("machine", {}), dict):
             raise InputError(
                 f"{path}, line {n}: no result of a benchmark",
@@ -79,11 +84,12 @@ def read(path: Path) -> list[Row]:
 
 
 # Numbers that say what was measured, not how it came out.
-PARAMETERS = frozenset({"n_context", "n_threads", "n_hunks", "width", "commits"})
+PARAMETERS = frozenset({"n_context", "n_threads", "n_hunks", "n_windows", "width", "commits"})
 
 
 def identity(row: Row) -> tuple[tuple[str, str], ...]:
-    """What a row measured, without where: its strings, in the row's order, and parameters."""
+    """The measurement that a row is of, without the machine: its strings, in the row's order, and
+    parameters."""
     return tuple(
         (k, v if isinstance(v, str) else f"{k}={v}")
         for k, v in row.items()

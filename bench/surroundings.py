@@ -1,4 +1,4 @@
-"""What a programmer had in hand before coming to a place: the other files of the same change,
+"""A programmer's work before coming to a place: the other files of the same change,
 opened and edited, as far as the repository's history tells."""
 
 from __future__ import annotations
@@ -10,13 +10,13 @@ from pathlib import Path
 from codespec.requests import CompletionRequest
 
 from .history import ask_git, hunks_of
-from .places import Place
+from .places import CutPlace
 
 MAX_FILES, MAX_HUNKS = 3, 6
 MAX_COMMITS = 10
 
 
-def before(place: Place) -> Iterator[CompletionRequest]:
+def before(place: CutPlace) -> Iterator[CompletionRequest]:
     """The documents as they were in turn: other files of the last commit that touched the place's
     file together with others, hunk by hunk."""
     relative = place.path.relative_to(place.root).as_posix()

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from .editor import AHEAD_MS, ENGINE_MS, Editor, Reply
+from .editor import Editor, Reply
 from .history import Commit, History, Hunk
 from .keystrokes import KEY_S, Stroke, strokes
 
@@ -18,7 +18,7 @@ typed, it is taken. Who has taken one looks so long for the next one, and reads 
 
 @dataclass
 class Seen:
-    """What came of the keys; times in milliseconds.
+    """Outcome of the keys; times in milliseconds.
 
     suggestion:    from the request to a suggestion that the model made for it.
     visible:       the same from the key, the editor's own pause included; kept ones, too.
@@ -45,7 +45,7 @@ class Seen:
     n_accepted_chars: int = 0
 
 
-class Workspace:
+class TypedWorkspace:
     """A folder with the files of a history as they were before each of its commits."""
 
     def __init__(self, folder: Path, history: History) -> None:
@@ -84,7 +84,7 @@ class Typist:
         self._shown_since = 0.0
 
     def write(
-        self, commits: Sequence[Commit], workspace: Workspace, n_keys: int,
+        self, commits: Sequence[Commit], workspace: TypedWorkspace, n_keys: int,
         progress: Callable[[int], None],
     ) -> None:  # fmt: skip
         """Until `n_keys` keys were pressed, or nothing is left."""
@@ -153,13 +153,13 @@ class Typist:
         reply = self._see(pressed, following)
         if reply is not None:
             self.seen.visible.append((reply.at - pressed) * 1e3)
-            if before is None or not reply.is_kept:
+            if before is None or not reply.answer.is_kept:
                 self._shown_since = reply.at
         return following
 
     def _see_next(self, rest: str) -> float:
-        """What is suggested after one that was taken just now. Returns: when the next key is due,
-        if there is anything left to type."""
+        """Wait for the suggestion after one that was taken just now. Returns: when the next key is
+        due, if there is anything left to type."""
         taken = time.perf_counter()
         if not rest:
             return taken + KEY_S * self._pace
@@ -187,13 +187,13 @@ class Typist:
             seen.nothing.append(ms)
             return None
         self._shown = reply
-        if reply.is_kept:
+        answer = reply.answer
+        if answer.is_kept:
             seen.typed_through.append(ms)
         else:
             seen.suggestion.append(ms)
-            if (engine := ENGINE_MS.search(reply.trace)) is not None:
-                ahead = AHEAD_MS.search(reply.trace)
-                left_ms = float(engine[1]) - (float(ahead[1]) if ahead is not None else 0.0)
+            if answer.is_made:
+                left_ms = answer.engine_ms - answer.ahead_ms
                 if left_ms >= 0:  # of what was done before the request, nobody knows
                     seen.overhead.append(ms - left_ms)
         return reply

@@ -12,9 +12,9 @@ from pathlib import Path
 from codespec.backends.registry import open_vocabulary, target_of
 from codespec.config import load_settings
 from codespec.errors import InputError
-from codespec.index.scan import is_binary
-from codespec.index.words import WordEncoder
-from codespec.processes import module_command
+from codespec.index.walk import is_binary
+from codespec.index.word_encoder import WordEncoder
+from codespec.system.processes import module_command
 
 _SKIPPED = {"site-packages", "dist-packages", "__pycache__", "test", "tests", "idlelib"}
 MAX_FILE_BYTES = 500_000

@@ -16,9 +16,9 @@ import msgspec
 import numpy as np
 
 from codespec.context.healing import hold_back, vocabulary_of
+from codespec.documents.live import LiveDocument
 from codespec.engine.local import LocalEngine
 from codespec.errors import InputError
-from codespec.index.live import LiveDocument
 from codespec.native import Boundary
 from codespec.requests import CompletionRequest
 from codespec.types import NO_TOKENS, Context, Tokenizer, Tokens
@@ -30,7 +30,7 @@ WORKSPACE = "replay"
 Bounds = Callable[[Context], Boundary]
 
 
-class Writer(Protocol):
+class TextWriter(Protocol):
     """boundary: gives the cursor of a place, None where none is inside a token.
 
     tells_end: True if drafters are told where the text ends, as nothing in people's text says so.
@@ -61,7 +61,7 @@ class People:
         return context, self.tokenizer.encode(hunk.text)
 
 
-class Model:
+class ModelWriter:
     """The text of a model in its place: greedy tokens, up to where a suggestion ends."""
 
     tells_end = False

@@ -33,6 +33,7 @@ from codespec.limits import (
     between,
     next_step,
 )
+from codespec.restraint import EditRestraint, Restraint, strictest, strictest_edits
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -42,9 +43,10 @@ else:  # pragma: no cover
 
 DEFAULT_N_CTX = 2048
 _MOST_SHOWN = 100
-"""Characters of a wrong value or name in an error."""
+"""Most characters of a wrong value or name in an error."""
 _LEAST_N_CTX = 64
-"""With less there is hardly a prompt, and with far less llama.cpp ends the process."""
+"""Least context window in tokens: with less there is hardly a prompt, and with far less llama.cpp
+ends the process."""
 _MOST_N_CTX = 1 << 24
 
 
@@ -55,21 +57,21 @@ class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     """GGUF file of the target model, or a name of the user's list; empty: the bundled one."""
     draft: PathText = "auto"
     """The same for the draft model, of any tokenizer; "auto": the one distilled for the workspace,
-    else the target's own layer that predicts further (MTP), else a bundled one; "": none."""
+    else the target's MTP head, else a bundled one; "": none."""
     n_ctx: Annotated[
         int,
         msgspec.Meta(
             ge=0, le=_MOST_N_CTX, description=f"from {_LEAST_N_CTX} to {_MOST_N_CTX:,}, or 0"
         ),
     ] = 0
-    """Context window in tokens; 0: 2048 or what the model was trained with, if less."""
+    """Context window in tokens; 0: 2048, or the length the model was trained with, if less."""
     n_threads: Annotated[int, between(0, 512)] = 0
     """CPU threads; 0: at most one per core and 8, fewer while others keep the cores busy."""
     kv_type: Literal["f16", "q8_0"] = "f16"
-    """Keys and values in the cache; q8_0 halves it and costs some accuracy and speed."""
+    """Type of keys and values in the KV cache; q8_0 halves it and costs some accuracy and speed."""
     max_saved_kv_bytes: Bytes = 268_435_456
-    """Memory for the caches of documents that others took the place of, 0: none are kept; and of
-    answers that are left off for others, of which the last three are kept in any case."""
+    """Bytes for KV caches of documents that others took the place of, 0: none are kept; and of
+    paused requests, of which the last three are kept in any case."""
     n_gpu_layers: Annotated[int, between(-1, 1 << 16)] = -1
     """Layers on the GPU where there is one; -1: all."""
 
@@ -82,47 +84,54 @@ class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
         return self.n_ctx or max(_LEAST_N_CTX, min(DEFAULT_N_CTX, n_trained or DEFAULT_N_CTX))
 
 
-class CompletionSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """[completion]"""
+class CompletionSettings(Restraint, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """[completion]; what files of a workspace may restrict, too, is a `Restraint`."""
 
     enabled: bool = True
-    """Complete at all, in editors."""
+    """Completions in editors."""
     disabled_languages: Annotated[tuple[Name, ...], at_most(PATTERNS)] = ()
-    """Languages, by the editor's names for them, in which nothing is completed."""
+    """Languages without completions, by the editor's names for them."""
     max_tokens: Several = 64
     deadline_auto_ms: Milliseconds = 400.0
-    """Time for an answer that nobody asked for; then what is finished is shown."""
+    """Milliseconds for an answer that nobody asked for; then the part that is finished is shown."""
     deadline_invoked_ms: Milliseconds = 3000.0
-    """Time for an answer that the user asked for."""
+    """Milliseconds for an answer that the user asked for."""
     linger_ms: Milliseconds = 3000.0
-    """How long a generation may go on after that, while the model is free, for later use."""
+    """Milliseconds that a generation may go on after that, while the model is free, for later
+    use."""
     show_late: bool = True
-    """Where no line was finished in time, show the first one that is, while it goes on."""
+    """Show the first line that is finished after the deadline, where none was before, while the
+    generation goes on."""
     adaptive: bool = True
     """Suggest less, unasked, at kinds of places where suggestions were hardly ever accepted."""
     prefetch: bool = True
-    """Read the prompt of a place that is likely asked for next, while the model is free; and where
-    a suggestion was taken, make the one after the next while that is read."""
+    """Prefill the prompt of a place that is likely asked for next, while the model is free; and
+    where a suggestion was taken, make the one after the next while that is read."""
     n_candidates: Several = 3
     """Different suggestions to choose from when the user asks."""
     temperature: Annotated[float, between(0, 100)] = 0.0
     n_prefix_tokens: Count = 1024
     n_suffix_tokens: Count = 256
-    """Most tokens of the file that the model is shown, before and after the cursor."""
+    """Most tokens of the file in the prompt, before and after the cursor."""
     max_read_ms: Milliseconds = 1000.0
-    """A model that takes longer to read so many is shown fewer, a power of two times; 0: never."""
+    """Milliseconds for reading so many tokens; a model that takes longer is shown fewer, a power of
+    two times; 0: no limit."""
 
     def deadline_ms(self, invoked: bool) -> float:
-        """Time for an answer."""
+        """Milliseconds for an answer."""
         return self.deadline_invoked_ms if invoked else self.deadline_auto_ms
+
+    def restrained(self, by: Restraint) -> CompletionSettings:
+        """The settings where somebody else may ask for less."""
+        return msgspec.structs.replace(self, **msgspec.structs.asdict(strictest(self, by)))
 
 
 Switch: TypeAlias = Literal["auto", "on", "off"]
 
 
 class ContextSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """[context]: what the model is shown beside the file. "auto": where the model gains by it, see
-    `engine/gather.py`."""
+    """[context]: text of other files in the prompt. "auto": where the model gains by it, see
+    `context/retrieval.py`."""
 
     symbols: Switch = "auto"
     """Definitions in other files of names used near the cursor."""
@@ -131,11 +140,11 @@ class ContextSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
     edits: Switch = "auto"
     """Lines that you changed or deleted lately."""
     max_tokens: Count = 512
-    """For all of them together."""
+    """Most tokens of all three together."""
 
 
 def without_none(drafters: Iterable[str]) -> tuple[str, ...]:
-    """Names of drafters, none of them where "none" is all that is said."""
+    """Names of drafters; empty for "none" alone."""
     named = tuple(name for name in drafters if name)
     return () if named == ("none",) else named
 
@@ -143,16 +152,32 @@ def without_none(drafters: Iterable[str]) -> tuple[str, ...]:
 class DraftingSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """[drafting]"""
 
-    drafters: Annotated[tuple[Name, ...], at_most(NAMES)] = ("lookup", "model")
-    """In order of preference; () or "none": plain decoding."""
+    drafters: Annotated[tuple[Name, ...], at_most(NAMES)] = ("lookup", "aligned", "model")
+    """Drafters in order of preference; () or "none": plain decoding."""
     max_width: Count = 16
-    """Most drafted tokens verified in one pass."""
+    """Most drafted tokens verified in one pass; four times as many where an old text is
+    rewritten."""
     adaptive: bool = True
-    """Whether drafters are asked seldom where that has not paid: of the smallest models a pass
-    takes no longer than asking."""
+    """Ask drafters seldom where that has not paid: a pass of the smallest models takes no longer
+    than asking."""
 
     def __post_init__(self) -> None:
         msgspec.structs.force_setattr(self, "drafters", without_none(self.drafters))
+
+
+class EditsSettings(EditRestraint, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """[edits]: next edits; what files of a workspace may restrict, too, is an `EditRestraint`."""
+
+    eagerness: Literal["high", "medium", "low"] = "medium"
+    """Least probability that an edit is right: see `next_edit.BARS`."""
+    model: PathText = ""
+    """GGUF file of a next-edit model, or a name of the user's list; loaded beside the target when
+    it is first asked; empty: none."""
+
+    def restrained(self, by: EditRestraint) -> EditsSettings:
+        """The settings where somebody else may ask for less."""
+        asked = EditRestraint(**{n: getattr(self, n) for n in EditRestraint.__struct_fields__})
+        return msgspec.structs.replace(self, **msgspec.structs.asdict(strictest_edits(asked, by)))
 
 
 class IndexSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -160,19 +185,22 @@ class IndexSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
 
     enabled: bool = True
     exclude: Annotated[tuple[PathText, ...], at_most(PATTERNS)] = ()
-    """Files that are never indexed, drafted from or completed, on top of those that ignore files
+    """Files that are never indexed, drafted from or completed, beside those that ignore files
     exclude: patterns as in .gitignore, from the workspace's folder."""
     max_file_bytes: Bytes = 1_000_000
     max_cache_bytes: Bytes = 2_000_000_000
-    """All indexes together; beyond it, those not used for longest are deleted."""
+    """Bytes of all indexes together; beyond it, those not used for longest are deleted."""
 
 
 class DaemonSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """[daemon]"""
 
     idle_minutes: Annotated[float, between(0, 10**9)] = 30.0
-    """Without a client for this long, the daemon ends."""
+    """Minutes without a client after which the daemon ends."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
+    power: Literal["auto", "full"] = "auto"
+    """"auto": on battery, no prompt is read ahead, and nothing is generated that may be thrown
+    away; "full": as if plugged in."""
 
 
 class StatsSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -187,13 +215,14 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     completion: CompletionSettings = CompletionSettings()
     context: ContextSettings = ContextSettings()
     drafting: DraftingSettings = DraftingSettings()
+    edits: EditsSettings = EditsSettings()
     index: IndexSettings = IndexSettings()
     daemon: DaemonSettings = DaemonSettings()
     stats: StatsSettings = StatsSettings()
 
     @property
     def may_draft_itself(self) -> bool:
-        """Whether a target's own layer is to draft for it, where it has one."""
+        """True if a target's MTP head is to draft for it, where it has one."""
         return self.model.draft == "auto" and "model" in self.drafting.drafters
 
 
@@ -231,7 +260,7 @@ def load_settings(
 
 
 def origins(options: Mapping[str, Any] | None = None) -> dict[tuple[str, str], str]:
-    """(section, key) -> where its value comes from, for every setting that has no default value.
+    """(section, key) -> origin of its value, for every setting that has no default value.
 
     Raises: ConfigError as `load_settings`.
     """
@@ -279,7 +308,7 @@ def _resolve(
 
 
 def _allowed(kind: Any) -> str:
-    """In words; "" for text."""
+    """The allowed values of a type, in words; "" for text."""
     if kind is bool:
         return "true or false"
     base = _base(kind)
@@ -292,7 +321,7 @@ def _allowed(kind: Any) -> str:
 
 
 def _range_of(kind: Any) -> str:
-    """In words; "" for what is no number."""
+    """The range of a number, in words; "" for another type."""
     base = _base(kind)
     if base not in (int, float):
         return ""
@@ -305,13 +334,13 @@ def _base(kind: Any) -> Any:
 
 
 def _bound_of(kind: Any) -> str:
-    """In words; "" for none."""
+    """The bound of a type, in words; "" for none."""
     metas = [m for m in get_args(kind) if isinstance(m, msgspec.Meta)]
     return metas[0].description or "" if metas else ""
 
 
 def _clipped(text: str) -> str:
-    """Its beginning where it is long."""
+    """`text`, cut where it is long."""
     return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}..."
 
 
@@ -349,8 +378,8 @@ def _read_env(env: Mapping[str, str]) -> dict[str, dict[str, Any]]:
 
 
 def _read_list(value: str) -> list[str]:
-    """Where a list is wanted and a text was given, as in the environment: words between commas,
-    which read naturally, or JSON, as a word may hold a comma itself."""
+    """The list in a text, as in the environment: words between commas, or JSON, as a word may hold
+    a comma itself."""
     if value.startswith("["):
         with contextlib.suppress(ValueError):
             found: list[Any] = json.loads(value)
@@ -360,7 +389,7 @@ def _read_list(value: str) -> list[str]:
 
 
 def config_path(env: Mapping[str, str] | None = None) -> Path:
-    """The user's settings file; need not exist."""
+    """Path of the user's settings file, which need not exist."""
     override = (os.environ if env is None else env).get("CODESPEC_CONFIG")
     if override:
         return Path(os.path.expanduser(override))

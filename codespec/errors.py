@@ -29,7 +29,7 @@ class IndexCorruptError(CodespecError):
 
 
 class IndexBusyError(CodespecError):
-    """Another process is writing this index. What it writes can be read when it is done."""
+    """Another process is writing this index, which can be read afterwards."""
 
 
 class InputError(CodespecError):
@@ -41,6 +41,6 @@ class DaemonError(CodespecError):
 
 
 def without_controls(text: str) -> str:
-    """What a file or a server says that anybody may have made, as a line for a terminal, which
-    obeys control characters."""
+    """`text` of unknown origin, such as a file or a server, without control characters, which a
+    terminal obeys."""
     return "".join(filter(str.isprintable, text))

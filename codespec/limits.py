@@ -1,11 +1,11 @@
-"""The most that a client may say, over HTTP, LSP and the daemon's socket: one table for all.
+"""Limits of requests, over HTTP, LSP and the daemon's socket: one table for all.
 
 Every text, number, list, depth and count that comes from a client has its bound here. HTTP and the
-socket refuse what is beyond it, and say the field, the bound and the next step; a document in an
-editor is left alone, and says why. A bound is far above what anybody sends who wants an answer, and
-low enough for one request to take less than a gigabyte and a few seconds.
+socket refuse a value beyond it, naming the field, the bound and the next step; a document in an
+editor is left alone, with a reason. A bound is far above any useful value, and low enough for one
+request to take less than a gigabyte and a few seconds.
 
-The types are those of the fields that clients fill in; where these are decoded, msgspec checks.
+The types are those of the fields that clients fill in; msgspec checks them as it decodes.
 """
 
 from __future__ import annotations
@@ -22,48 +22,53 @@ BODY_BYTES = 4 << 20
 FRAME_BYTES = 16 << 20
 """Most bytes of a frame on the daemon's socket."""
 HELLO_BYTES = 4096
-"""Most bytes of a frame from somebody who has not shown a key yet."""
+"""Most bytes of a frame from a client that has not shown a key yet."""
 MESSAGE_BYTES = 64 << 20
 """Most bytes of an editor's message, which may hold a whole document."""
 DEPTH = 64
-"""Levels of lists and objects in JSON."""
+"""Most levels of lists and objects in JSON."""
 
 # --- counts ----------------------------------------------------------------------------------
 
 CLIENTS = 512
-"""Connections to the daemon at once; as many to the HTTP front."""
+"""Most connections to the daemon; as many to the HTTP front."""
 WAITING = 128
-"""Requests of one connection to the daemon without an answer."""
+"""Most requests of one connection to the daemon without an answer."""
 WAITING_BYTES = 4 * FRAME_BYTES
-"""Bytes of these together."""
+"""Most bytes of these together."""
 HTTP_WAITING = 64
-"""HTTP requests at once; with more, nobody would get an answer in time."""
+"""Most HTTP requests at once; with more, nobody would get an answer in time."""
 HTTP_WAITING_OF_ONE = 32
-"""HTTP requests of one key, where there are several: no one's script shuts out the others."""
+"""Most HTTP requests of one key, where there are several: no one's script shuts out the others."""
 DOCUMENTS = 10_000
-"""Open documents of an editor, and cells of a notebook."""
+"""Most open documents of an editor, and cells of a notebook."""
 DOCUMENT_CHARS = 64 << 20
-"""Characters of an open document."""
+"""Most characters of an open document."""
 DOCUMENT_LINES = 2_000_000
-"""Lines of an open document: each takes memory of its own."""
+"""Most lines of an open document: each takes memory of its own."""
 LINE_CHARS = 2 << 20
-"""Characters of a line of an open document: each key typed in it copies it some dozen times."""
+"""Most characters of a line of an open document: each key typed in it copies it some dozen
+times."""
 OPEN_CHARS = 256 << 20
-"""Characters of all open documents together."""
+"""Most characters of all open documents together."""
 CHANGES = 50_000
-"""Changes of a document in one message."""
+"""Most changes of a document in one message."""
 FOLDERS = 64
-"""Workspace folders of an editor: each has a process that indexes it."""
+"""Most workspace folders of an editor: each has a process that indexes it."""
 PROMPTS = 64
-"""Prompts of one HTTP request."""
+"""Most prompts of one HTTP request."""
 STOPS = 64
-"""Stop texts."""
+"""Most stop texts."""
+MESSAGES = 1024
+"""Most messages of a chat."""
+PARTS = 1024
+"""Most parts of a text that is sent in parts."""
 FILES = 256
-"""Texts of other files that a request shows the model."""
+"""Most texts of other files in a request."""
 PATTERNS = 1024
-"""Patterns of `index.exclude`, languages that are switched off."""
+"""Most patterns of `index.exclude`, and languages that are switched off."""
 NAMES = 64
-"""Names in any other list: drafters, fields of an answer."""
+"""Most names in any other list: drafters, fields of an answer."""
 
 # --- texts, in characters --------------------------------------------------------------------
 
@@ -75,6 +80,8 @@ URI_CHARS = 4 * PATH_CHARS
 """Longest URI of a document, where a character may take three."""
 GRAMMAR_CHARS = 1 << 16
 """Longest grammar: reading one and following it take time, and cannot be interrupted."""
+OLD_CHARS = 1 << 20
+"""Longest text that a request says it rewrites: more than a model's context holds."""
 STOP_CHARS = 1024
 """Longest stop text."""
 NAME_CHARS = 256
@@ -85,25 +92,28 @@ NAME_CHARS = 256
 INTEGER = (1 << 53) - 1
 """Greatest whole number of an editor, either side of 0: what JSON carries everywhere."""
 TOKENS = 1 << 20
-"""Tokens: more than a model's context holds. Columns of indentation, too."""
+"""Most tokens: more than a model's context holds. Columns of indentation, too."""
 VOCABULARY = 1 << 30
-"""Tokens to choose from: no vocabulary is larger."""
+"""Most tokens to choose from: no vocabulary is larger."""
 MILLISECONDS = 10**9
-"""Eleven days."""
+"""Longest time, milliseconds: eleven days."""
 PENALTY = 100
+LOG_ODDS = 10
+"""Most log-odds, either way: one in 20,000."""
 
 
 def between(least: int, most: int) -> msgspec.Meta:
-    """A range of numbers, both ends in it. One without an upper end would take in infinity."""
+    """Range of numbers, both ends in it. One without an upper end would take in infinity."""
     return msgspec.Meta(ge=least, le=most, description=f"from {least:,} to {most:,}")
 
 
 def at_most(n: int) -> msgspec.Meta:
-    """A list of so many, or a text of so many characters."""
+    """Bound of a list's length, or of a text's characters."""
     return msgspec.Meta(max_length=n, description=f"at most {n:,}")
 
 
 Text: TypeAlias = Annotated[str, at_most(TEXT_CHARS)]
+OldText: TypeAlias = Annotated[str, at_most(OLD_CHARS)]
 PathText: TypeAlias = Annotated[str, at_most(PATH_CHARS)]
 Uri: TypeAlias = Annotated[str, at_most(URI_CHARS)]
 Grammar: TypeAlias = Annotated[str, at_most(GRAMMAR_CHARS)]
@@ -120,10 +130,12 @@ TopK: TypeAlias = Annotated[int, between(0, VOCABULARY)]
 AnyTopK: TypeAlias = Annotated[
     int, msgspec.Meta(description=f"any: what lies outside 0 to {VOCABULARY:,} means the nearest")
 ]
+Offset: TypeAlias = Annotated[int, between(0, TEXT_CHARS)]
 Bytes: TypeAlias = Annotated[int, between(0, 1 << 50)]
 Milliseconds: TypeAlias = Annotated[float, between(0, MILLISECONDS)]
 Temperature: TypeAlias = Annotated[float, between(0, 10**9)]
 Share: TypeAlias = Annotated[float, between(0, 1)]
+LogOdds: TypeAlias = Annotated[float, between(-LOG_ODDS, LOG_ODDS)]
 Penalty: TypeAlias = Annotated[float, between(-PENALTY, PENALTY)]
 RepeatPenalty: TypeAlias = Annotated[
     float, msgspec.Meta(ge=0.01, le=PENALTY, description=f"from 0.01 to {PENALTY}")
@@ -138,7 +150,7 @@ _BEYOND = re.compile(r"Expected `(\w+)`(?: of length)? (<=|>=) (\S+)")
 
 
 def next_step(error: msgspec.ValidationError) -> str:
-    """A sentence for whoever sent something beyond a bound; "" for another fault."""
+    """The next step for a client that sent a value beyond a bound; "" for another fault."""
     beyond = _BEYOND.match(str(error))
     if beyond is None:
         return ""
@@ -161,6 +173,6 @@ def is_deeper(value: Any, depth: int = DEPTH) -> bool:
 
 
 def _children(holder: dict[str, Any] | list[Any]) -> list[dict[str, Any] | list[Any]]:
-    """Those that hold further values."""
+    """The values of a holder that hold further values."""
     values = holder.values() if isinstance(holder, dict) else holder
     return [value for value in values if isinstance(value, dict | list)]

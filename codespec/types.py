@@ -1,8 +1,8 @@
-"""Data that crosses rooms, and the Protocols of tokenizers and drafters; what engines are asked is
-in `requests`, what targets can in `backends.base`.
+"""Data that crosses rooms, and the Protocols of tokenizers and logits. Requests to engines are in
+`requests`, capabilities of targets in `backends.base`.
 
 Frozen dataclasses, and structs where some are made for each pass: no behaviour beyond construction
-and validation. Arrays are C-contiguous numpy arrays; `Tokens` is int32 of shape (n,).
+    and validation. Arrays are C-contiguous numpy arrays; `Tokens` is int32 of shape (n,).
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from codespec import limits
+from codespec.reasons import ShapeReason, Trimming
 
 Tokens: TypeAlias = npt.NDArray[np.int32]
 Logits: TypeAlias = npt.NDArray[np.float32]
@@ -31,8 +32,8 @@ _CHAIN_BYTES = _CHAIN.tobytes()
 
 
 class Source(int):
-    """Origin of a drafted token: a small number that a drafter registered by name. Learned state
-    is kept by name, as numbers depend on the order of registration."""
+    """Origin of a drafted token: a small number that a drafter registered by name. Learned state is
+    stored by name, as numbers depend on the order of registration."""
 
     MOST: ClassVar[int] = 32
     OTHER: ClassVar[Source]
@@ -43,8 +44,8 @@ class Source(int):
 
     @classmethod
     def register(cls, label: str) -> Source:
-        """The source of that name, made where there is none yet. Raises: ValueError for one more
-        than `MOST`."""
+        """The source of that name, registered if it is new. Raises: ValueError for one more than
+        `MOST`."""
         for known in cls._all:
             if known.label == label:
                 return known
@@ -126,13 +127,13 @@ NO_DRAFT = Draft.chain(NO_TOKENS)
 
 
 class PassState(msgspec.Struct, frozen=True, eq=False):
-    """The pass that is about to be made: what drafters and their cost depend on.
+    """State of the next pass: drafters and their cost depend on it.
 
     emitted: (m,) the output so far.
     n_tail:  committed tokens that the pass reads before a draft, 1 or more.
-    width:   no pass is over fewer tokens: what a draft lacks is filled up. 1: no filling.
-    after_single: True if the last pass was over one token: a wider one then makes the way back
-        to passes over one token due, see `CostCurve`.
+    width:   least tokens a pass; shorter drafts are padded to it. 1: no padding.
+    after_single: True if the last pass was over one token: a wider one then makes the way back to
+        passes over one token due, see `CostCurve`.
     """
 
     emitted: Tokens = NO_TOKENS
@@ -142,14 +143,14 @@ class PassState(msgspec.Struct, frozen=True, eq=False):
 
 
 ANY_PASS = PassState()
-"""Nothing emitted, one token to read, no filling."""
+"""State of a first pass: nothing emitted, one token to read, no padding."""
 
 
 class Verdict(msgspec.Struct, frozen=True):
-    """What one verification pass decided.
+    """Result of verification in one pass.
 
     emitted: tokens to append to the output, always at least one.
-    path:    indices of the accepted draft nodes, root first; emitted[:len(path)] are their tokens.
+    path: indices of the accepted draft nodes, root first; emitted[:len(path)] are their tokens.
     """
 
     emitted: tuple[int, ...]
@@ -158,7 +159,8 @@ class Verdict(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class SamplingParams:
-    """The law of the output. Temperature 0 is greedy: argmax, lowest id on ties."""
+    """Parameters of the next-token distribution. Temperature 0 is greedy: argmax, lowest id on
+    ties."""
 
     temperature: limits.Temperature = 0.0
     top_k: limits.TopK = 0  # 0: off
@@ -168,7 +170,8 @@ class SamplingParams:
     frequency_penalty: limits.Penalty = 0.0  # off the logit for each time a token was emitted
     presence_penalty: limits.Penalty = 0.0  # off the logit of a token that was emitted
     seed: limits.Seed = 0
-    any_seed: bool = False  # nobody asked for the seed: drafts may change the text, not its law
+    # True where no client asked for this seed: drafts may change the text, not its distribution.
+    any_seed: bool = False
     grammar: limits.Grammar = ""  # GBNF that the whole output follows; "": none
 
     def __post_init__(self) -> None:
@@ -189,7 +192,7 @@ SnippetSource: TypeAlias = Literal["symbols", "buffers", "edits"]
 
 @dataclass(frozen=True, slots=True)
 class Snippet:
-    """Text from elsewhere that is shown to the model. path: absolute. why: in words."""
+    """Text of another file in the prompt. path: absolute. why: reason of its choice, in words."""
 
     source: SnippetSource
     path: limits.PathText
@@ -199,17 +202,21 @@ class Snippet:
 
 @dataclass(frozen=True, slots=True)
 class Context:
-    """A request turned into tokens.
+    """A request in tokens.
 
-    prompt: (n,) what the model reads, special tokens included.
-    left:   (m,) the document's own tokens before the cursor (or before the healed piece):
-            what lookups match against.
+    prompt: (n,) tokens that the model reads, special tokens included.
+    left:   (m,) the document's own tokens before the cursor (or before the healed piece): lookups
+        match against them.
     right:  (s,) the document's own tokens after the cursor.
-    healed: bytes that stand before the cursor but were held back from the prompt because they
-            may be part of a longer token; the output must start with them.
-    document: what the document is known by; "": its path.
-    snippets: what the prompt holds of other files.
-    n_before, n_after: how many of the document's tokens the prompt holds.
+    healed: bytes that stand before the cursor but were held back from the prompt because they may
+        be part of a longer token; the output must start with them.
+    fim:    True for a fill-in-the-middle prompt.
+    document: key of the document in `OpenDocuments`; "": its path.
+    snippets: text of other files in the prompt.
+    n_before: tokens of the document before the cursor that the prompt holds.
+    n_after: tokens after it.
+    old:    (o,) tokens of a text that the output rewrites, the held-back bytes first; none for a
+        completion.
     """
 
     prompt: Tokens
@@ -224,6 +231,12 @@ class Context:
     snippets: tuple[Snippet, ...] = ()
     n_before: int = 0
     n_after: int = 0
+    old: Tokens = field(default_factory=lambda: NO_TOKENS)
+
+    @property
+    def n_left_out(self) -> int:
+        """Tokens of the document that the prompt does not hold."""
+        return len(self.left) + len(self.right) - self.n_before - self.n_after
 
 
 @dataclass(slots=True)
@@ -234,10 +247,12 @@ class SourceStats:
 
 @dataclass(slots=True)
 class Trace:
-    """What happened to one request; every time in milliseconds."""
+    """Record of one request; every time in milliseconds."""
 
     n_tokens: int = 0
-    n_repeated: int = 0  # of these, spell nothing but what was held back of the prompt
+    n_repeated: int = 0  # tokens of these that only spell the held-back bytes
+    n_old: int = 0  # tokens of the text that the output was expected to repeat much of
+    n_old_copied: int = 0  # tokens of these that the output has
     n_target_passes: int = 0
     n_drafted: int = 0
     n_accepted: int = 0
@@ -246,27 +261,32 @@ class Trace:
     n_left_out: int = 0  # tokens of the document that the prompt does not hold
     n_snippets: int = 0  # texts of other files in the prompt
     by_source: dict[str, SourceStats] = field(default_factory=dict[str, SourceStats])
-    # Of each pass over the target: its time, its tokens, how deep the draft was, how much of it was
-    # accepted.
+    # One element a pass of the target: its time, its width in tokens, the depth of the draft, the
+    # accepted tokens.
     pass_ms: list[float] = field(default_factory=list[float])
     pass_width: list[int] = field(default_factory=list[int])
     pass_depth: list[int] = field(default_factory=list[int])
     pass_accepted: list[int] = field(default_factory=list[int])
     ms: float = 0.0
-    paused_ms: float = 0.0  # of that, while others took their turn
+    paused_ms: float = 0.0  # part of `ms` in which others took their turn
     context_ms: float = 0.0
-    begin_ms: float = 0.0  # to find what may be drafted from
+    begin_ms: float = 0.0  # for the drafters to find their sources
     draft_ms: float = 0.0
     target_ms: float = 0.0
     first_token_ms: float = 0.0
-    model_ms: float = 0.0  # within passes of models, reading the prompt and drafting included
+    model_ms: float = 0.0  # in passes of models, prefill and drafting included
     syntax_ms: float = 0.0
     finish_ms: float = 0.0
-    shape: str = ""  # how much was to be suggested, and why
-    shape_why: str = ""
-    trimmed: tuple[str, ...] = ()  # what was changed before the text was shown, in words
-    is_limited: bool = False  # it ended by the asker's limit of indentation or time
+    shape: str = ""  # kind of shape of the suggestion
+    shape_why: ShapeReason | None = None
+    trimmed: tuple[Trimming, ...] = ()  # changes before the text was shown, in their order
+    # Probability that the text is kept up to each of its lines; empty where none was asked for.
+    chances: tuple[float, ...] = ()
+    n_likely: int = 0  # lines of these that are suggested
+    has_log_probs: bool = False  # False where the chances come from length and place alone
+    is_limited: bool = False  # True if the client's limit of indentation or time ended it
     model: str = ""
+    n_ctx: int = 0  # tokens that the model's context holds
     backend: str = ""
 
 
@@ -278,13 +298,14 @@ FimOrder: TypeAlias = Literal["psm", "spm", "suffix-first"]
 
 @dataclass(frozen=True, slots=True)
 class FileMarkers:
-    """How a model was trained to tell files apart, see `context.snippets`. Ids; -1: none.
+    """Markers by which a model was trained to tell files apart, see `context.snippets`. Ids; -1:
+    none.
 
-    repository: before the name of a repository.
-    file:       before the path of each file.
+    repository: marker before the name of a repository.
+    file:       marker before the path of each file.
     heading:    text before each path instead, for models without a marker.
-    is_inside:  whether the path of the cursor's own file stands behind the marker of the prefix,
-                and, where nothing marks files, all of them.
+    is_inside:  True if the path of the cursor's own file stands behind the marker of the prefix,
+        and, where no marker precedes files, the paths of all of them.
     """
 
     repository: int = -1
@@ -306,7 +327,7 @@ class FimTokens:
 
     @property
     def markers(self) -> tuple[int, ...]:
-        """Those of a prompt without other files: before the prefix, the suffix, the middle."""
+        """Markers of a prompt without other files: before the prefix, the suffix, the middle."""
         return tuple(t for t in (self.prefix, self.suffix, self.middle) if t >= 0)
 
 
@@ -327,7 +348,7 @@ class ModelInfo:
 
 
 class Tokenizer(Protocol):
-    """Text to ids and back. Thread-safe: the indexer reads several files at a time."""
+    """Text to token ids and back. Thread-safe: the indexer reads several files at a time."""
 
     @property
     def n_vocab(self) -> int: ...

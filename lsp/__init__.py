@@ -1,15 +1,18 @@
 """The language server: codespec in editors, over LSP 3.18.
 
-    editor --stdio--> server (LSP types, pygls) -> session (none) -> daemon
+    editor --stdio--> handlers (LSP types, pygls) -> suggestions (neither) -> daemon
 
-Rooms: positions (columns in the editor's units), changes (as editors send them), documents and
-notebooks (open texts), session (a completion in its time), answers (what it is asked and says),
-suggestions (what was suggested, and what of it still fits), generation and growth (while the model
-is at it), underway (of a document), ahead (prompts read before they are asked for), foresight (what
-will be asked, known from the key), offers and feedback (what became of them), configuration
-(settings), indexer (a child process), status and progress (words for states), handlers, protocol
-and server (pygls), bytecode (a faster import).
-Everything but pygls is imported after the reply to `initialize`: an editor is starting up.
+| the process        | stdio, pipes, bytecode (a faster import of pygls)                           |
+| messages           | protocol (corrections to pygls), bounds (upper bounds on what editors send) |
+| methods            | handlers: one a file; language_server: the state that they share            |
+| a suggestion       | suggestions: its life, step by step                                         |
+| documents          | editor_documents (those that are open), documents, notebooks, changes       |
+| units and types    | positions (columns in the editor's units), lsp_types, uris                  |
+| settings           | configuration                                                               |
+| shown beside       | status, work_done_progress                                                  |
+| the index          | index_processes: a child process for each workspace folder                  |
+
+Whatever the reply to `initialize` does not need is imported after it: an editor is starting up.
 """
 
 
@@ -18,9 +21,10 @@ def run() -> None:
     import gc
     import os
 
-    from codespec.processes import away
+    from codespec.system.processes import away
 
-    # The editor's folder is the workspace, mostly.
+    # Editors mostly start us in the workspace, which is no folder to run in; a relative path is
+    # meant from there.
     if named := os.environ.get("CODESPEC_CONFIG"):
         os.environ["CODESPEC_CONFIG"] = os.path.abspath(os.path.expanduser(named))
     os.chdir(away())
@@ -29,7 +33,7 @@ def run() -> None:
     from . import bytecode
 
     with bytecode.kept(bytecode.beside(__file__, "attrs")):
-        from .server import serve_stdio
+        from .stdio import serve_stdio
 
     gc.freeze()
     gc.enable()

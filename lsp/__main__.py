@@ -1,6 +1,6 @@
 """`python -m codespec_lsp`"""
 
-from codespec.processes import begin
+from codespec.system.processes import begin
 
 from . import run
 

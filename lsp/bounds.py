@@ -1,8 +1,7 @@
-"""Messages and documents of an editor that are too large, see `codespec.limits`: what is left of
-them, so that nothing is taken for what it is not.
+"""Upper bounds on the messages and documents of an editor, see `codespec.limits`.
 
-A message that is too large is read away, and one that lacks its text stands in its place: a request
-is answered with an error, and a document whose text did not come is left alone.
+A message that is too large is read away, and a message without its text stands in its place: a
+request is answered with an error, and a document whose text did not come is left alone.
 """
 
 from __future__ import annotations
@@ -16,19 +15,20 @@ from codespec import limits
 
 _CHUNK = 1 << 20
 _KEPT = 1 << 16
-"""Bytes of the beginning and the end, where a message says what it is."""
+"""Bytes kept of a message's beginning, and of its end: its method, id and document stand there."""
 _NAMES = {
     name: re.compile(rb'"%s"\s*:\s*("(?:[^"\\]|\\.)*"|\d{1,16}\b)' % name.encode())
     for name in ("method", "uri", "id")
 }
-# Of a text in JSON no quote is bare, so none of these is found in one.
+# Quotes are escaped within a text in JSON, so none of these patterns matches inside one.
 
 SKIPPED = "codespec/skipped"
-"""Method of what stands for a message that does not say of which document it is."""
+"""Method of the message in place of one whose document is unknown."""
 
 
 async def read_away(n: int, read: Callable[[int], Awaitable[bytes]]) -> bytes:
-    """Read a message of `n` bytes away; the bytes that stand for it, b"" at the end of input."""
+    """Read a message of `n` bytes away. Returns: the message in its place, b"" at the end of
+    input."""
     head = tail = b""
     while n > 0:
         chunk = await read(min(n, _CHUNK))
@@ -41,6 +41,7 @@ async def read_away(n: int, read: Callable[[int], Awaitable[bytes]]) -> bytes:
 
 
 def _remains(head: bytes, tail: bytes) -> bytes:
+    """The message in place of one that began with `head` and ended with `tail`."""
     found: dict[str, Any] = {}
     for name, pattern in _NAMES.items():
         match = pattern.search(head) or pattern.search(tail)
@@ -61,8 +62,8 @@ def _remains(head: bytes, tail: bytes) -> bytes:
 
 
 def why_not_kept(n_chars: int, n_lines: int, n_open: int, n_documents: int) -> str:
-    """Why a document of this size is left alone, beside others of `n_open` characters; "" where it
-    is not."""
+    """The reason to leave a document of this size alone, beside `n_documents` others of `n_open`
+    characters in all; "" for none."""
     if n_chars > limits.DOCUMENT_CHARS or n_lines > limits.DOCUMENT_LINES:
         return TOO_LARGE
     if n_open + n_chars > limits.OPEN_CHARS or n_documents >= limits.DOCUMENTS:
@@ -73,6 +74,13 @@ def why_not_kept(n_chars: int, n_lines: int, n_open: int, n_documents: int) -> s
 def is_integer(value: object) -> TypeGuard[int]:
     """True for a whole number in bounds."""
     return type(value) is int and abs(value) <= limits.INTEGER
+
+
+def integer_of(value: object) -> int | None:
+    """The whole number in bounds that a number of JSON is: 2.0 is 2 there. None for others."""
+    if isinstance(value, float) and value.is_integer():
+        value = int(value)
+    return value if is_integer(value) else None
 
 
 TOO_LARGE = (

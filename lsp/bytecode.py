@@ -27,8 +27,8 @@ _Known = dict[bytes, CodeType]
 
 @contextlib.contextmanager
 def kept(path: Path) -> Generator[None]:
-    """While this lasts, attrs takes from a file what it compiled in an earlier process, and in the
-    end the file has what was compiled now. Without such a file, or where it cannot be read or
+    """A context in which attrs takes code from a file that an earlier process compiled; at its end
+    the file holds the code compiled now. Without such a file, or where it cannot be read or
     written, everything is compiled as usual."""
     make = vars(importlib.import_module("attr._make"))
     known = _read(path)
@@ -52,7 +52,8 @@ def kept(path: Path) -> Generator[None]:
 
 
 def beside(module_file: str, name: str) -> Path:
-    """Where Python keeps the bytecode of a module `name` in the folder of `module_file`."""
+    """The path where Python keeps the bytecode of a module `name` in the folder of
+    `module_file`."""
     return Path(importlib.util.cache_from_source(str(Path(module_file).with_name(f"{name}.py"))))
 
 
@@ -78,5 +79,6 @@ def _write(path: Path, known: _Known) -> None:
 
 
 def _head(body: bytes) -> bytes:
-    """Bytecode belongs to one version of Python; what is damaged would crash it."""
+    """Python's magic number and the checksum: bytecode belongs to one version of Python, and
+    damaged code would crash it."""
     return importlib.util.MAGIC_NUMBER + zlib.crc32(body).to_bytes(4, "little")

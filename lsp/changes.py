@@ -1,7 +1,7 @@
 """Changes of a document as editors send them: read strictly, many of them applied at once.
 
 A message can hold tens of thousands: all that "replace all" or a formatter did. Applied one by one
-to a list of lines, each would cost its line, of which a minified file has one.
+to a list of lines, each change would copy its line, and a minified file has only one.
 """
 
 from __future__ import annotations
@@ -13,10 +13,10 @@ from typing import Any
 
 from codespec.limits import CHANGES
 
-from .bounds import is_integer
+from .bounds import integer_of
 from .positions import (
+    DocumentPlace,
     Encoding,
-    Place,
     split_lines,
     to_character,
     to_index,
@@ -25,9 +25,9 @@ from .positions import (
 )
 
 CLOSED = ("()", "[]", "{}", '""', "''", "``")
-"""What an editor makes of the first of these, the cursor being between them."""
+"""Pairs that editors insert when the first character is typed, with the cursor between them."""
 MANY = 200
-"""From so many on, all at once costs less than one by one."""
+"""Number of changes from which all at once costs less than one by one."""
 _MIN_CHUNK = 4096
 _N_CHUNKS = 256
 _LINE_END = re.compile(r"\r\n|\n|\r")
@@ -35,16 +35,17 @@ _LINE_END = re.compile(r"\r\n|\n|\r")
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """`text` replaces what stands from `start` to `end`, or everything where there is neither."""
+    """`text` replaces the text from `start` to `end`, or the whole document where both are None."""
 
     text: str
-    start: Place | None = None
-    end: Place | None = None
+    start: DocumentPlace | None = None
+    end: DocumentPlace | None = None
 
     @property
     def is_key(self) -> bool:
-        """Whether it is what one key brings: a character, with the bracket or quote that an editor
-        closes it with, or a line end and its indentation, between brackets on a line of its own."""
+        """True if one key makes such a change: a character, with the bracket or quote that an
+        editor closes it with, or a line end and its indentation, between brackets on a line of its
+        own."""
         is_line_end = self.text[:1] in ("\r", "\n") and not self.text.strip()
         return (
             self.start is not None
@@ -52,72 +53,89 @@ class Change:
             and (len(self.text) == 1 or self.text in CLOSED or is_line_end)
         )
 
-    def cursor(self, end: Place) -> Place:
-        """Where the cursor most likely is, in characters, if this was the last change and ended at
-        `end`: before what the editor closes with the key."""
+    def cursor(self, end: DocumentPlace) -> DocumentPlace:
+        """The most likely place of the cursor, in characters, after this change, which ended at
+        `end`: before the brackets or quotes that the editor closes with the key."""
         if self.is_key and self.text in CLOSED:
-            return Place(end.line, end.character - 1)
+            return DocumentPlace(end.line, end.character - 1)
         lines = [without_end(line) for line in split_lines(self.text)]
         if self.is_key and len(lines) == 3 and len(lines[1]) > len(lines[2]):
-            return Place(end.line - 1, len(lines[1]))
+            return DocumentPlace(end.line - 1, len(lines[1]))
         return end
 
 
 def as_one(changes: Sequence[Change]) -> Change | None:
-    """The only one; or what one key brings where an editor closes it with a change of its own."""
+    """The only change; or the one of a key whose bracket or quote the editor closes by a second
+    change. None for others."""
     if len(changes) == 2:
         key, more = changes
         one = Change(key.text + more.text, key.start, key.end)
         if one.is_key and one.text in CLOSED and one.start is not None:
-            within = Place(one.start.line, one.start.character + 1)
+            within = DocumentPlace(one.start.line, one.start.character + 1)
             return one if more.start == more.end == within else None
     return changes[0] if len(changes) == 1 else None
 
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """What `textDocument/didChange` says."""
+    """Params of `textDocument/didChange`. version: None where the editor does not say it."""
 
     uri: str
-    version: int
+    version: int | None
     changes: list[Change]
 
 
-def read_changed(params: Any) -> Changed:
-    """From JSON. Raises: ValueError, TypeError, KeyError for what the protocol does not have."""
-    document = params["textDocument"]
-    if len(params["contentChanges"]) > CHANGES:
+def read_changed(document: Any, changes: Any) -> Changed:
+    """The changes of a document or cell, from JSON.
+
+    Editors may leave out the version, which is no part of the text; and what comes before a whole
+    text does not matter.
+
+    Raises: ValueError, TypeError, KeyError where the text would be unknown.
+    """
+    if len(_of_type(changes, list)) > CHANGES:
         raise ValueError("too many changes")
+    wholes = [i for i, change in enumerate(changes) if _is_whole(change)]
+    first = wholes[-1] if wholes else 0
+    said = document.get("version")
+    version = integer_of(said)
+    if version is None and said is not None and not wholes:
+        raise TypeError("no number of a version")
     return Changed(
         _of_type(document["uri"], str),
-        _of_type(document["version"], int),
-        [_read_change(change) for change in _of_type(params["contentChanges"], list)],
+        version,
+        [_read_change(change) for change in changes[first:]],
     )
+
+
+def _is_whole(change: Any) -> bool:
+    """True if the change is a text for the whole document."""
+    is_object = type(change) is dict and type(change.get("text")) is str
+    return is_object and change.get("range") is None
 
 
 def _read_change(change: Any) -> Change:
     text = _of_type(change["text"], str)
-    if "range" not in change:
+    if (where := change.get("range")) is None:
         return Change(text)
-    where = change["range"]
     return Change(text, _read_place(where["start"]), _read_place(where["end"]))
 
 
-def _read_place(place: Any) -> Place:
-    line, character = _of_type(place["line"], int), _of_type(place["character"], int)
-    if line < 0 or character < 0:
-        raise ValueError("a place before the document")
-    return Place(line, character)
+def _read_place(place: Any) -> DocumentPlace:
+    line, character = integer_of(place["line"]), integer_of(place["character"])
+    if line is None or character is None or line < 0 or character < 0:
+        raise ValueError("no place of a document")
+    return DocumentPlace(line, character)
 
 
 def _of_type(value: Any, kind: type[Any]) -> Any:
-    if type(value) is not kind or (kind is int and not is_integer(value)):  # nor is True a number
+    if type(value) is not kind:
         raise TypeError(f"not {kind.__name__}")
     return value
 
 
-def edited(text: str, changes: Sequence[Change], encoding: Encoding) -> tuple[str, Place]:
-    """The text after all changes, one after another, and where the last one ended (in characters).
+def edited(text: str, changes: Sequence[Change], encoding: Encoding) -> tuple[str, DocumentPlace]:
+    """(the text after all changes, the end of the last one in characters).
 
     Cost: some ten microseconds a change, and more where the text has more than a megabyte.
     """
@@ -133,7 +151,7 @@ def edited(text: str, changes: Sequence[Change], encoding: Encoding) -> tuple[st
             chunks.replace(change.start, change.end, new)
     text = chunks.text
     before = split_lines(text[:n_before])
-    return text, Place(len(before) - 1, len(before[-1]))
+    return text, DocumentPlace(len(before) - 1, len(before[-1]))
 
 
 class _Chunk:
@@ -159,12 +177,13 @@ class _Chunks:
     def text(self) -> str:
         return "".join(chunk.text for chunk in self._chunks)
 
-    def n_before(self, place: Place) -> int:
-        """Characters."""
+    def n_before(self, place: DocumentPlace) -> int:
+        """Number of characters before a place."""
         at, i = self._along(*self._start_of(place.line), place.character)
         return sum(len(chunk.text) for chunk in self._chunks[:at]) + i
 
-    def replace(self, start: Place, end: Place, text: str) -> None:
+    def replace(self, start: DocumentPlace, end: DocumentPlace, text: str) -> None:
+        """Apply one edit. Places outside the text mean its nearest place."""
         line = self._start_of(start.line)
         first, i = self._along(*line, start.character)
         if end.line != start.line:
@@ -185,7 +204,7 @@ class _Chunks:
         chunks[first : last + 1] = self._cut(text) if text or is_all else []
 
     def _cut(self, text: str) -> list[_Chunk]:
-        """At least one piece."""
+        """The pieces of a text, at least one."""
         if len(text) <= 2 * self._size:
             return [_Chunk(text, self._encoding)]
         pieces: list[_Chunk] = []
@@ -198,7 +217,8 @@ class _Chunks:
         return pieces
 
     def _along(self, at: int, i: int, left: int) -> tuple[int, int]:
-        """Piece, and index in it, of the column `left` of a line that starts at the one given."""
+        """(piece, index in it) of the column `left` in the line that starts at index `i` of piece
+        `at`."""
         while True:
             chunk = self._chunks[at]
             is_last = at + 1 == len(self._chunks)
@@ -217,7 +237,7 @@ class _Chunks:
             at, i = at + 1, 0
 
     def _start_of(self, line: int) -> tuple[int, int]:
-        """Piece, and index in it; the end of the text where it has no such line."""
+        """(piece, index in it) of a line's start; the end of the text where it has no such line."""
         left = line
         for at, chunk in enumerate(self._chunks):
             if left <= chunk.n_ends:
@@ -229,13 +249,13 @@ class _Chunks:
 
 
 def _end_of_line(text: str, start: int) -> int:
-    """Before its line end, or where the text ends."""
+    """Index before the line end that follows `start`, or the end of the text."""
     ends = [end for mark in "\r\n" if (end := text.find(mark, start)) >= 0]
     return min(ends, default=len(text))
 
 
 def _after_ends(text: str, n: int) -> int:
-    """Index behind so many line ends."""
+    """Index behind the first `n` line ends."""
     if n == 0:
         return 0
     if "\r" not in text:

@@ -1,11 +1,11 @@
-"""Settings from the user's file and from the editor, as they are now."""
+"""The current settings: the user's file, with the editor's settings over it."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from codespec.files import FileState, state_of
+from codespec.system.files import FileState, state_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -13,11 +13,17 @@ if TYPE_CHECKING:
     from codespec.config import Settings
 
 SECTION = "codespec.server"
-"""What is asked for in the editor's configuration: sections and keys as in `config.toml`."""
+"""Our section of the editor's configuration: sections and keys as in `config.toml`."""
+RESTRAINT = "restraint"
+"""One more section: what files of the workspace ask the editor for, which may be less alone."""
 
 
 class Configuration:
-    """`options`: what came with `initialize`; `client`: what the editor says later, which wins."""
+    """The sources of the settings.
+
+    options: the editor's, with `initialize`.
+    client: the editor's later ones, which win over `options`.
+    """
 
     def __init__(self) -> None:
         self._path: Path | None = None
@@ -34,17 +40,19 @@ class Configuration:
         merged: dict[str, Any] = {}
         for layer in (self.options, self.client):
             for section, values in layer.items() if isinstance(layer, Mapping) else ():
-                # What is no table is named by `load_settings`.
+                # An error of `load_settings` names a section that is no table.
                 known = merged.get(section)
                 if isinstance(known, Mapping) and isinstance(values, Mapping):
                     merged[section] = {**known, **values}
                 else:
                     merged[section] = values
-        return load_settings(merged)
+        asked = merged.pop(RESTRAINT, {})
+        settings = load_settings(merged)
+        return _restrained(settings, asked) if asked else settings
 
     @property
     def file_changed(self) -> bool:
-        """Whether the user's file changed since `load`. Takes a few microseconds."""
+        """True if the user's file changed since `load`. Takes a few microseconds."""
         return self._path is not None and self._file != state_of(self._path)
 
 
@@ -54,3 +62,25 @@ def section_of(settings: object) -> object:
     for name in SECTION.split("."):
         settings = settings.get(name) if isinstance(settings, Mapping) else None
     return settings
+
+
+def _restrained(settings: Settings, asked: object) -> Settings:
+    """The settings, less what is asked for.
+
+    Raises: ConfigError.
+    """
+    import msgspec
+
+    from codespec.errors import ConfigError
+    from codespec.restraint import EditRestraint, Restraint
+
+    try:
+        points = dict(asked) if isinstance(asked, Mapping) else asked
+        of_edits = points.pop("edits", {}) if isinstance(points, dict) else {}
+        by = msgspec.convert(points, Restraint)
+        edits = settings.edits.restrained(msgspec.convert(of_edits, EditRestraint))
+    except msgspec.ValidationError as e:
+        hint = "It may have points that can be restrained, see docs/settings.md."
+        raise ConfigError(f"the options: {RESTRAINT}: {e}", hint) from None
+    completion = settings.completion.restrained(by)
+    return msgspec.structs.replace(settings, completion=completion, edits=edits)

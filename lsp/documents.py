@@ -14,8 +14,8 @@ from codespec.limits import LINE_CHARS
 
 from .changes import MANY, Change, edited
 from .positions import (
+    DocumentPlace,
     Encoding,
-    Place,
     split_lines,
     to_character,
     to_index,
@@ -29,27 +29,27 @@ _INDENTED_OR_CLOSING = ("", *" \t\r\n\f)]}")
 
 
 @dataclass(frozen=True, slots=True)
-class Selection:
+class SelectedCompletion:
     """The entry of the editor's popup that is selected: `text` would replace start to end."""
 
-    start: Place
-    end: Place
+    start: DocumentPlace
+    end: DocumentPlace
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A document as it was when a request came: texts with \\n line ends around the cursor, or
+    """A document as it was when a request came: its text with \\n line ends around the cursor, or
     around the end of the selected popup entry as if it had been accepted.
 
     version:  the editor's number for this state of the document.
     place:    the cursor, within the document even if the editor's was not.
-    start, end: what an answer replaces, on the cursor's line; both the cursor without a selection.
-    offset:   of `start` in the document, in characters, see `Edit`.
+    start, end: the text that an answer replaces, on the cursor's line; empty without a selection.
+    offset:   index of `start` in the document, in characters, see `Edit`.
     replaced: the text from `start` to `end`.
-    selected: what an answer begins with; "" without a selection.
-    line_end: what the document itself ends its lines with.
-    after_deletion: the last change only took text away, no indentation, and not from another line.
+    selected: the text that an answer begins with; "" without a selection.
+    line_end: the document's own line end.
+    after_deletion: True if the last change only deleted text of this line, more than indentation.
     """
 
     uri: str
@@ -57,9 +57,9 @@ class Snapshot:
     language_id: str
     prefix: str
     suffix: str
-    place: Place
-    start: Place
-    end: Place
+    place: DocumentPlace
+    start: DocumentPlace
+    end: DocumentPlace
     offset: int
     replaced: str
     selected: str
@@ -68,8 +68,8 @@ class Snapshot:
 
     @property
     def begin(self) -> int:
-        """Offset of the prefix in the document as if a selected entry had been accepted; before 0
-        where text of other documents comes first."""
+        """Offset of the prefix in the document as if a selected entry had been accepted; negative
+        where text of other cells comes first."""
         return self.offset + len(self.selected) - len(self.prefix)
 
     def insertion(self, text: str, n_after: int = 0) -> Edit:
@@ -79,11 +79,11 @@ class Snapshot:
         return Edit(self.uri, self.version, self.offset, end, self.selected + text)
 
     def after(self, edit: Edit) -> Snapshot:
-        """The document once an `insertion` was made. Columns are not known: nothing of it is sent
-        to an editor; nor is the version, most likely the next one."""
+        """The document once an `insertion` was made. Its columns are wrong, and its version is a
+        guess: neither is sent to an editor."""
         at = len(self.prefix) - len(self.selected)
         n_after = edit.end - self.offset - len(self.replaced)
-        place = Place(self.start.line + edit.text.count("\n"), 0)
+        place = DocumentPlace(self.start.line + edit.text.count("\n"), 0)
         return replace(
             self,
             version=self.version + 1,
@@ -99,10 +99,10 @@ class Snapshot:
         )
 
     def back(self, n: int) -> Snapshot:
-        """The cursor `n` characters before this one, which are closing brackets or quotes: a column
-        each. Without a selection."""
+        """The snapshot with the cursor `n` characters before, which are brackets or quotes, one
+        column wide each. Without a selection."""
         at = len(self.prefix) - n
-        place = Place(self.place.line, self.place.character - n)
+        place = DocumentPlace(self.place.line, self.place.character - n)
         return replace(
             self,
             prefix=self.prefix[:at],
@@ -113,12 +113,12 @@ class Snapshot:
             offset=self.offset - n,
         )
 
-    def range_of(self, edit: Edit, encoding: Encoding) -> tuple[Place, Place]:
+    def range_of(self, edit: Edit, encoding: Encoding) -> tuple[DocumentPlace, DocumentPlace]:
         """(start, end) of an edit of this document and version, in the editor's units. The edit
-        lies within the text that was taken."""
+        lies within the snapshot's text."""
         return self._place_at(edit.start, encoding), self._place_at(edit.end, encoding)
 
-    def _place_at(self, offset: int, encoding: Encoding) -> Place:
+    def _place_at(self, offset: int, encoding: Encoding) -> DocumentPlace:
         n = offset - self.offset
         if n >= len(self.replaced):
             return _along(self.end, self.suffix[: n - len(self.replaced)], encoding)
@@ -128,25 +128,28 @@ class Snapshot:
         between = self.prefix[end + n : end]
         if "\n" not in between:
             width = to_character(between, len(between), encoding)
-            return Place(self.start.line, self.start.character - width)
+            return DocumentPlace(self.start.line, self.start.character - width)
         line = self.prefix[self.prefix.rfind("\n", 0, end + n) + 1 : end + n]
-        return _along(Place(self.start.line - between.count("\n"), 0), line, encoding)
+        return _along(DocumentPlace(self.start.line - between.count("\n"), 0), line, encoding)
 
 
-def _along(start: Place, text: str, encoding: Encoding) -> Place:
+def _along(start: DocumentPlace, text: str, encoding: Encoding) -> DocumentPlace:
     """The end of a `text` that begins at `start`."""
     line = text[text.rfind("\n") + 1 :]
     width = to_character(line, len(line), encoding)
     if len(line) == len(text):
-        return Place(start.line, start.character + width)
-    return Place(start.line + text.count("\n"), width)
+        return DocumentPlace(start.line, start.character + width)
+    return DocumentPlace(start.line + text.count("\n"), width)
 
 
 @dataclass(frozen=True, slots=True)
 class _Around:
-    """What stands in the lines from `first` to before `line`, and from behind that to before
-    `last`, with \\n line ends; n_before: characters in the lines before `first`. The same with
-    each key typed in `line`."""
+    """The text around a line, with \\n line ends, which stays the same with each key typed in it.
+
+    above: the lines from `first` to before `line`.
+    below: the lines after `line`, to before `last`.
+    n_before: characters in the lines before `first`.
+    """
 
     first: int
     line: int
@@ -157,20 +160,23 @@ class _Around:
 
 
 class Document:
+    """An open document: its lines, with their ends, as the editor has them."""
+
     def __init__(self, uri: str, language_id: str, version: int, text: str) -> None:
         self.uri = uri
         self.language_id = language_id
         self.version = version
         self.shrank = False
-        """The last change only took text away, and no indentation."""
-        self.edited = Place(0, 0)
-        """Where the last edit ended, in characters: most likely where the cursor is now."""
+        """True if the last change only deleted text, more than indentation."""
+        self.edited = DocumentPlace(0, 0)
+        """The end of the last edit, in characters: most likely the cursor's place."""
         self.why_alone = ""
-        """Why nothing of its text is kept, until all of it is replaced; "" where it is."""
+        """The reason why its text is not kept, until all of it is replaced; "" where it is kept."""
         self.replace_all(text)
 
     @property
     def n_chars(self) -> int:
+        """Number of characters, as the document spells its line ends."""
         return self._n_chars
 
     @property
@@ -179,6 +185,7 @@ class Document:
 
     @property
     def text(self) -> str:
+        """The whole text, with its own line ends."""
         return "".join(self._lines)
 
     def lines(self, first: int, last: int) -> str:
@@ -186,7 +193,7 @@ class Document:
         return _newlines("".join(self._lines[first:last]))
 
     def apply(self, changes: Sequence[Change], encoding: Encoding) -> None:
-        """One after another."""
+        """Apply the changes, one after another."""
         if self.why_alone and all(change.start is not None for change in changes):
             return
         if len(changes) < MANY and self._n_copied(changes) <= max(_MANY_CHARS, 2 * self._n_chars):
@@ -201,8 +208,8 @@ class Document:
         self.shrank = shrank
 
     def _apply(self, change: Change, encoding: Encoding) -> bool:
-        """Returns: whether it only took text away. Not indentation: a key may have the editor
-        indent its line anew."""
+        """Apply one change. Returns: True if it only deleted text, more than indentation: a key may
+        have the editor indent its line anew."""
         if change.start is not None and change.end is not None:
             takes_text = not change.text and change.start != change.end
             if takes_text and change.start.line == change.end.line:
@@ -214,12 +221,13 @@ class Document:
         return len(change.text) < n_before
 
     def _n_copied(self, changes: Sequence[Change]) -> int:
-        """Characters of the lines that changes begin in, about: what making them one by one
-        copies."""
+        """About the number of characters that are copied when the changes are applied one by one:
+        the lines that they begin in."""
         lines = [change.start.line for change in changes if change.start is not None]
         return sum(len(self._lines[line]) for line in lines if line < len(self._lines))
 
     def replace_all(self, text: str) -> None:
+        """Another text for the whole document; none is kept of one with a line that is too long."""
         text = well_formed(text)
         self._lines = split_lines(text)
         self._n_chars = len(text)
@@ -234,7 +242,9 @@ class Document:
         self.replace_all("")
         self.why_alone = LONG_LINE
 
-    def replace(self, start: Place, end: Place, text: str, encoding: Encoding) -> None:
+    def replace(
+        self, start: DocumentPlace, end: DocumentPlace, text: str, encoding: Encoding
+    ) -> None:
         """Apply one edit. Places outside the document mean its nearest place."""
         first, i = self._locate(start, encoding)
         last, j = self._locate(end, encoding)
@@ -245,10 +255,10 @@ class Document:
         self._n_chars += len(changed) - sum(map(len, self._lines[first : last + 1]))
         inserted = split_lines(text)
         n_lines = len(inserted) - 1
-        self.edited = Place(first + n_lines, len(inserted[-1]) + (0 if n_lines else i))
+        self.edited = DocumentPlace(first + n_lines, len(inserted[-1]) + (0 if n_lines else i))
         self._edited_line = self.edited.line
         if first > 0 and self._lines[first - 1].endswith("\r"):
-            # What is now a line end of its own may become half of one.
+            # This \r may become the first half of a line end.
             first -= 1
             changed = self._lines[first] + changed
         if first < self._counted[0]:
@@ -264,15 +274,17 @@ class Document:
 
     def snapshot(
         self,
-        place: Place,
+        place: DocumentPlace,
         encoding: Encoding,
         max_prefix: int,
         max_suffix: int,
-        selection: Selection | None = None,
+        selection: SelectedCompletion | None = None,
     ) -> Snapshot:
-        """Cost: linear in the text taken, at most about max_prefix + max_suffix characters.
+        """The snapshot at a place, with at most about max_prefix and max_suffix characters around.
+
         Cut texts begin and end with whole lines where lines are not enormous, see `_first_within`.
-        A selection that is not on the cursor's line, around the cursor, does not count."""
+        A selection that is not on the cursor's line, around the cursor, does not count.
+        Cost: linear in the text taken."""
         line, index = self._locate(place, encoding)
         here = self._lines[line]
         start = end = index
@@ -285,7 +297,7 @@ class Document:
         first = self._first_within(line, max_prefix - start)
         last = self._last_within(line + 1, max_suffix - (len(here) - end))
         around = self._lines_around(first, line, last)
-        # Of an enormous line, too, what is taken begins at the same place while the user types.
+        # The text taken of an enormous line, too, begins at the same place while the user types.
         step = max(1, max_prefix // 8)
         begin = -(-max(0, start - max_prefix) // step) * step
         before, after = here[begin:start], here[end : end + max_suffix]
@@ -295,9 +307,9 @@ class Document:
             language_id=self.language_id,
             prefix=around.above + _newlines(before) + selected,
             suffix=_newlines(after) + around.below,
-            place=Place(line, to_character(here, index, encoding)),
-            start=Place(line, to_character(here, start, encoding)),
-            end=Place(line, to_character(here, end, encoding)),
+            place=DocumentPlace(line, to_character(here, index, encoding)),
+            start=DocumentPlace(line, to_character(here, start, encoding)),
+            end=DocumentPlace(line, to_character(here, end, encoding)),
             offset=around.n_before + len(around.above) + start,
             replaced=here[start:end],
             selected=selected,
@@ -314,8 +326,8 @@ class Document:
         return known
 
     def _n_chars_before(self, line: int) -> int:
-        """Characters in the lines before this one, line ends as one. Cost: linear in how far it is
-        from the last one asked about, unless something changed before that."""
+        """Number of characters in the lines before this one, each line end being one. Cost: linear
+        in the distance to the line of the last call, unless lines before that changed."""
         known, n_chars = self._counted
         between = "".join(self._lines[min(known, line) : max(known, line)])
         n_between = len(between) - between.count("\r\n")
@@ -324,11 +336,11 @@ class Document:
         return n_chars
 
     def _first_within(self, end: int, n_chars: int) -> int:
-        """The first of the lines up to before `end` that are taken, if so many characters fit.
+        """The first line of the text before line `end` that fits `n_chars` characters.
 
-        A cut text begins where a definition may: what parsers say of it is then as of the whole.
-        Where there is no such line in its first half, the line at least stays the same while the
-        user types: with another beginning, all of the text would be new to its readers.
+        A cut text begins where a definition may begin: it is then parsed as in the whole document.
+        Where its first half has no such line, the first line at least stays the same while the user
+        types: with another one, the KV cache would hold nothing of the text.
         """
         if self._n_chars <= n_chars:
             return 0
@@ -345,7 +357,7 @@ class Document:
         return min(end, -(-first // step) * step)
 
     def _last_within(self, start: int, n_chars: int) -> int:
-        """Before which line to end a text that begins with the line `start`, likewise."""
+        """The line before which a text ends that begins with the line `start`, likewise."""
         n_lines = len(self._lines)
         if self._n_chars <= n_chars:
             return n_lines
@@ -357,14 +369,15 @@ class Document:
         later = range(last, start + (last - start) // 2, -1)
         return next((at for at in later if _may_define(self._lines[at])), last)
 
-    def _locate(self, place: Place, encoding: Encoding) -> tuple[int, int]:
+    def _locate(self, place: DocumentPlace, encoding: Encoding) -> tuple[int, int]:
+        """(line, index in it), within the document."""
         if place.line >= len(self._lines):
             return len(self._lines) - 1, len(self._lines[-1])
         line = max(0, place.line)
         return line, to_index(without_end(self._lines[line]), place.character, encoding)
 
-    def _are_blanks_before(self, place: Place, encoding: Encoding) -> bool:
-        """In its line."""
+    def _are_blanks_before(self, place: DocumentPlace, encoding: Encoding) -> bool:
+        """True if only blanks stand before the place in its line."""
         line, index = self._locate(place, encoding)
         return not self._lines[line][:index].strip()
 
@@ -374,7 +387,7 @@ class Document:
 
 
 def _may_define(line: str) -> bool:
-    """Whether something at the outermost level may begin with this line."""
+    """True if a definition at the outermost level may begin with this line."""
     return line[:1] not in _INDENTED_OR_CLOSING
 
 

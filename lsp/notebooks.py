@@ -12,14 +12,14 @@ _END = 10**9
 
 @dataclass(slots=True)
 class Notebook:
-    """cells: URIs of all cells' documents, in order."""
+    """A notebook. `cells`: the URIs of its cells' documents, in order."""
 
     uri: str
     cells: list[str] = field(default_factory=list[str])
 
 
 class Notebooks:
-    """The open notebooks. `documents` has the cells' texts, by URI."""
+    """The open notebooks; `documents` has the texts of their cells, by URI."""
 
     def __init__(self, documents: Mapping[str, Document]) -> None:
         self._documents = documents
@@ -29,7 +29,7 @@ class Notebooks:
         self._by_uri[uri] = Notebook(uri, cells)
 
     def splice(self, uri: str, start: int, n_deleted: int, cells: list[str]) -> None:
-        """Replace cells, as the editor says."""
+        """Replace `n_deleted` cells from `start` on."""
         notebook = self._by_uri.get(uri)
         if notebook is not None:
             notebook.cells[start : start + n_deleted] = cells
@@ -37,12 +37,18 @@ class Notebooks:
     def close(self, uri: str) -> None:
         self._by_uri.pop(uri, None)
 
+    def cells_of(self, uri: str) -> list[str]:
+        """URIs of a notebook's cells, in order."""
+        notebook = self._by_uri.get(uri)
+        return [] if notebook is None else notebook.cells
+
     def of(self, cell: str) -> Notebook | None:
+        """The notebook of a cell; None for other documents."""
         return next((n for n in self._by_uri.values() if cell in n.cells), None)
 
     def joined(self, snapshot: Snapshot, max_prefix: int, max_suffix: int) -> Snapshot:
-        """The snapshot with the cells before and after its own around it, as far as they fit.
-        Unchanged for a document that is no cell."""
+        """The snapshot with the cells of its language around its own, as far as they fit
+        `max_prefix` and `max_suffix` characters. A document that is no cell stays as it is."""
         notebook = self.of(snapshot.uri)
         if notebook is None:
             return snapshot

@@ -1,4 +1,4 @@
-"""The server's ends of its pipes: messages as pygls reads them, none too large."""
+"""stdin and stdout of the server: messages as pygls reads them, none too large."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _LENGTH_DIGITS = 20
 
 
 class _PipeReader:
-    """Reads stdin on the event loop itself."""
+    """stdin, read on the event loop itself."""
 
     def __init__(self, stream: asyncio.StreamReader) -> None:
         self._stream = stream
@@ -46,7 +46,7 @@ class _PipeReader:
 
 
 class _FileReader(StdinAsyncReader):
-    """Reads it in a thread."""
+    """stdin, read in a thread."""
 
     async def readline(self) -> bytes:
         return as_expected(await super().readline())
@@ -58,18 +58,18 @@ class _FileReader(StdinAsyncReader):
 
 
 def as_expected(header: bytes) -> bytes:
-    """A header as pygls knows it. Their names are those of HTTP, in which case does not count."""
+    """A header as pygls knows it. Header names are those of HTTP, in which case does not count."""
     name, _, value = header.partition(b":")
     if name.strip().lower() != b"content-length":
         return header
-    if len(value) > _LENGTH_DIGITS:  # no length of anything: not LSP
+    if len(value) > _LENGTH_DIGITS:  # longer than any length: not LSP
         return b""
     return b"Content-Length: %s\r\n" % value.strip()
 
 
 def well_formed(message: bytes) -> bytes:
-    """Editors may send bytes of a file that are no UTF-8 as they are. Each becomes a "?", in every
-    encoding of positions as wide as they count it."""
+    """The message in UTF-8. Editors may send bytes of a file that are no UTF-8 as they are: each
+    becomes a "?", as wide as the editor counts the byte in every encoding of positions."""
     try:
         message.decode()
     except UnicodeDecodeError:
@@ -79,7 +79,9 @@ def well_formed(message: bytes) -> bytes:
 
 
 async def stdin_reader() -> AsyncReader:
-    """Source: asyncio documentation, "connect_read_pipe" (not for files, nor on Windows)."""
+    """stdin on the event loop, or in a thread where that is impossible: files, and Windows.
+
+    Source: asyncio documentation, "connect_read_pipe"."""
     mode = os.fstat(0).st_mode
     if sys.platform != "win32" and (stat.S_ISFIFO(mode) or stat.S_ISSOCK(mode)):
         stream = asyncio.StreamReader()

@@ -1,7 +1,7 @@
 """Columns of a line: Python counts characters, editors count UTF-8, UTF-16 or UTF-32 units.
 
-Text is free of lone surrogates here, see `well_formed`. Lines end at \\n, \\r\\n and \\r
-and nothing else (not at form feeds or U+2028, where `str.splitlines` splits, too).
+Text is free of lone surrogates here, see `well_formed`. Lines end at \\n, \\r\\n and \\r only (not
+at form feeds or U+2028, where `str.splitlines` splits, too).
 Source: Language Server Protocol 3.18, "Position" and "Text Documents".
 """
 
@@ -17,8 +17,8 @@ _LINE = re.compile(r"[^\r\n]*(?:\r\n|\n|\r)|[^\r\n]+\Z")
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Line from 0, column in the editor's units."""
+class DocumentPlace:
+    """A place in a document: line from 0, column in the editor's units."""
 
     line: int
     character: int
@@ -61,8 +61,8 @@ def without_end(line: str) -> str:
 
 
 def well_formed(text: str) -> str:
-    """Lone surrogates, which JSON can spell and UTF-8 cannot, become U+FFFD: in every encoding
-    of positions that is as wide as what it stands for."""
+    """The text with U+FFFD for lone surrogates, which JSON can spell and UTF-8 cannot. U+FFFD is as
+    wide as a lone surrogate in every encoding of positions."""
     try:
         text.encode()
     except UnicodeEncodeError:

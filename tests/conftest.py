@@ -10,8 +10,11 @@ import pytest
 
 from codespec.config import Settings, load_settings
 
-# Machines are shared and noisy: no test may fail for being slow.
-hypothesis.settings.register_profile("codespec", deadline=None)
+# Machines are shared and noisy: no test may fail for being slow. `make test` draws the same
+# examples everywhere, so that what passed here passes there; the soak draws others each time.
+hypothesis.settings.register_profile(
+    "codespec", deadline=None, derandomize="SOAK_AMOUNT" not in os.environ
+)
 hypothesis.settings.load_profile("codespec")
 
 # Tests share the machine: of threads that spin while they wait, one is quicker than two. Read when

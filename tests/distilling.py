@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 
 from codespec.config import Settings, load_settings
-from codespec.train.distill.job import Job
-from codespec.train.distill.plan import Plan
+from codespec.distill.job import DistillJob
+from codespec.distill.plan import DistillPlan
 
 LIBRARY = Path(sysconfig.get_paths()["stdlib"])
-QUICK = Plan(n_tokens=2_000, tokens=6_000, n_places=3)
+QUICK = DistillPlan(n_tokens=2_000, tokens=6_000, n_places=3)
 
 
 @pytest.fixture
@@ -26,7 +26,7 @@ def workspace(tmp_path: Path) -> Path:
     return root
 
 
-def stage_of(job: Job) -> str:
+def stage_of(job: DistillJob) -> str:
     status = job.status()
     assert status is not None
     return status.stage

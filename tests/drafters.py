@@ -10,58 +10,58 @@ import numpy as np
 import numpy.typing as npt
 
 from codespec.backends.base import Target
+from codespec.cost.cost_curve import FLAT, CostCurve
 from codespec.drafters.base import Drafter
-from codespec.drafters.chain import DraftChain
-from codespec.drafters.cost import FLAT, CostCurve
-from codespec.drafters.guard import Policy
-from codespec.drafters.model import ModelDrafter
-from codespec.drafters.small import SharedVocabulary
-from codespec.drafters.worth import Worth
+from codespec.drafters.combined import CombinedDrafter
+from codespec.drafters.draft_model import SameVocabularyModel
+from codespec.drafters.drafting_gate import DraftingGate
+from codespec.drafters.guard import GuardPolicy
+from codespec.drafters.model_drafter import ModelDrafter
 from codespec.types import NO_DRAFT, Context, Draft, PassState, Source, Tokens, Verdict
 
 if TYPE_CHECKING:
+    from codespec.cost.tuner import Tuner
     from codespec.engine.local import LocalEngine
-    from codespec.engine.pace import Pace
 
 Script: TypeAlias = Callable[[Tokens, int], Draft]
 """The draft for an output so far, and the most nodes it may have."""
 
 
-def chain_of(
+def combined(
     drafters: Sequence[Drafter],
     n_vocab: int,
     max_leaves: int = 1,
     curve: CostCurve = FLAT,
-    worth: Worth | None = None,
-    fills: bool = False,
-    policy: Policy = Policy.RAISE,
-) -> DraftChain:
+    gate: DraftingGate | None = None,
+    pads: bool = False,
+    policy: GuardPolicy = GuardPolicy.RAISE,
+) -> CombinedDrafter:
     """A chain whose members may not fail; hostile ones need another policy."""
-    return DraftChain(drafters, n_vocab, max_leaves, curve, worth, fills, policy)
+    return CombinedDrafter(drafters, n_vocab, max_leaves, curve, gate, pads, policy)
 
 
-def model_drafter_of(chain: DraftChain) -> ModelDrafter:
+def model_drafter_of(chain: CombinedDrafter) -> ModelDrafter:
     """The only draft model of a chain."""
     members = [member._drafter for member in chain._members]
     (found,) = (drafter for drafter in members if isinstance(drafter, ModelDrafter))
     return found
 
 
-def assume(pace: Pace, curve: CostCurve) -> None:
+def assume(tuner: Tuner, curve: CostCurve) -> None:
     """Passes cost this, whatever was known; real passes will say otherwise."""
-    for known in pace.curves.values():
+    for known in tuner.curves.values():
         known.follow(CostCurve(curve.points, back_ms=curve.back_ms, steady=curve.steady))
-        pace.curve.follow(known)
+        tuner.curve.follow(known)
 
 
 def drafter_over(
     model: Target,
     curve: CostCurve = FLAT,
-    own_curve: CostCurve | None = None,
+    draft_curve: CostCurve | None = None,
     clock: Callable[[], float] = time.perf_counter,
 ) -> ModelDrafter:
     """Over a model of the target's vocabulary."""
-    return ModelDrafter(SharedVocabulary(model), curve, own_curve, clock)
+    return ModelDrafter(SameVocabularyModel(model), curve, draft_curve, clock)
 
 
 class ScriptedDrafter(Drafter):
@@ -106,4 +106,4 @@ class OracleDrafter(ScriptedDrafter):
 
 def draft_much(engine: LocalEngine) -> None:
     """Let wide passes cost little: many drafts, and trees."""
-    assume(engine.passes.pace, CostCurve({1: 1.0, 33: 1.1}))
+    assume(engine.passes.tuner, CostCurve({1: 1.0, 33: 1.1}))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from codespec.drafters.guard import Policy
+from codespec.drafters.guard import GuardPolicy
 from codespec.engine.local import LocalEngine
 
-strict_engine = partial(LocalEngine, policy=Policy.RAISE)
+strict_engine = partial(LocalEngine, policy=GuardPolicy.RAISE)

@@ -7,8 +7,8 @@ from pathlib import Path
 import gguf
 from tokenizers.pre_tokenizers import ByteLevel
 
-from codespec.train import export
-from codespec.train.model import Llama
+from codespec.training import export
+from codespec.training.network import Llama
 from tests import training
 
 _BYTES = sorted(ByteLevel.alphabet())

@@ -19,7 +19,7 @@ from codespec.config import IndexSettings
 from codespec.index.build import BuildReport, build_index
 from codespec.index.reader import WorkspaceIndex
 from codespec.index.store import Store
-from codespec.index.words import WordEncoder
+from codespec.index.word_encoder import WordEncoder
 from codespec.types import Tokens
 
 SETTINGS = IndexSettings()

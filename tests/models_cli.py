@@ -9,7 +9,7 @@ from click.testing import CliRunner, Result
 
 from codespec.cli import main
 from codespec.config import config_path
-from codespec.models.registry import BUNDLED_TARGET, bundled
+from codespec.models.bundled_pair import BUNDLED_TARGET, bundled
 
 
 def run(*args: object) -> Result:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from codespec import folders
+from codespec.system import folders
 
 NAME = "SmolLM2-135M-Instruct.Q4_1.gguf"
 SHA256 = "b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53"

@@ -8,19 +8,19 @@ from pathlib import Path
 
 from codespec.config import load_settings
 from codespec.daemon.address import address_of
-from codespec.daemon.keeper import Policy
+from codespec.daemon.keeper import RestartPolicy
+from codespec.daemon.listener import DaemonServer
 from codespec.daemon.lock import FileLock
-from codespec.daemon.server import Server
 
 SCRIPT = str(Path(__file__))
-POLICY = Policy(grace_s=1.0, look_s=0.1)
+POLICY = RestartPolicy(grace_s=1.0, look_s=0.1)
 
 
 async def run() -> None:
     settings = load_settings()
     worker = str(Path(__file__).with_name("scripted_worker.py"))
     command = [sys.executable, worker, *sys.argv[1:]]
-    await Server(settings, address_of(settings), command=command, policy=POLICY).run()
+    await DaemonServer(settings, address_of(settings), command=command, policy=POLICY).run()
 
 
 if __name__ == "__main__":

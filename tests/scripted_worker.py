@@ -16,11 +16,13 @@ import time
 from collections.abc import Callable, Generator
 from pathlib import Path
 
-from codespec import pulse
 from codespec.config import Settings
 from codespec.daemon import wire, worker
+from codespec.edit import Edit
 from codespec.errors import ModelError
+from codespec.next_edit import Dismissed, NextEdit, NextEditRequest, NextEdits, NoNextEdit
 from codespec.requests import Completion, CompletionRequest, OnProgress, Paused, Progress
+from codespec.system import pulse
 
 SCRIPT = str(Path(__file__))
 
@@ -29,6 +31,7 @@ class ScriptedEngine:
     def __init__(self) -> None:
         self._closed: list[str] = []
         self._read_ahead: list[str] = []
+        self._n_dismissed = 0
 
     def closed(self, path: str) -> None:
         self._closed.append(path)
@@ -111,6 +114,8 @@ class ScriptedEngine:
             return Completion(edits[0], "stop", alternatives=others)
         elif request.prefix == "is parsed":
             return Completion(request.insertion(str(request.parses)), "stop")
+        elif request.prefix == "is one line":
+            return Completion(request.insertion(str(not request.multiline)), "stop")
         elif request.prefix == "what was closed":
             return Completion(request.insertion(" ".join(sorted(self._closed))), "stop")
         elif request.prefix == "what was read ahead":
@@ -121,6 +126,62 @@ class ScriptedEngine:
         elif request.prefix.startswith("raise"):
             raise ValueError(request.prefix)
         return Completion(request.insertion(f"[{request.prefix}|{request.suffix}]"), "stop")
+
+    def find_edits(
+        self, request: NextEditRequest, cancelled: Callable[[], bool] = lambda: False
+    ) -> NextEdits:
+        """Edits of all lines that hold "old", from the cursor's on, which replace it by "new"; and
+        "add)" by "add more)".
+        "elsewhere PATH": also of the first line of that file. "hang": none, ever; "raise": an
+        error."""
+        if request.text == "hang":
+            threading.Event().wait()
+        if request.text.startswith("raise"):
+            raise ValueError(request.text)
+        self._n_dismissed += len(request.dismissed)
+        return self._replacing("old", request, "scripted")
+
+    def edit_outcomes(self) -> tuple[int, int]:
+        """Each edit that a request calls dismissed is news."""
+        n_dismissed, self._n_dismissed = self._n_dismissed, 0
+        return 0, n_dismissed
+
+    def _replacing(self, word: str, request: NextEditRequest, kind: str) -> NextEdits:
+        document = request.document or request.path
+        texts = [(request.path, document, request.version, request.text, request.cursor)]
+        if request.text.startswith("elsewhere ") and request.where == "workspace":
+            path = request.text.split("\n")[0].split(" ", 1)[1]
+            first = Path(path).read_text("utf-8").split("\n")[0]
+            texts.append((path, path, -1, first, 0))
+        edits: list[NextEdit] = []
+        for path, name, version, text, cursor in texts:
+            start = 0
+            for number, line in enumerate(text.split("\n")):
+                end = start + len(line)
+                new = line.replace(word, "new").replace("add)", "add more)")
+                made = Edit(name, version, start, end, new)
+                start = end + 1
+                is_wanted = Dismissed(path, line, made.text) not in request.dismissed
+                if line != made.text and end >= cursor and is_wanted:
+                    edits.append(NextEdit(made, path, line, number, 0.9, kind))
+        why = None if edits else NoNextEdit.NO_PLACE
+        return NextEdits(tuple(edits[: request.n_most]), why, n_left=len(edits))
+
+    def finding(
+        self,
+        request: NextEditRequest,
+        cancelled: Callable[[], bool] = lambda: False,
+        paused: Paused = lambda has_progressed: False,
+    ) -> Generator[None, None, NextEdits]:
+        """Edits that replace "odd" by "new", after the first pause where the text begins so."""
+        if request.text.startswith("until paused"):
+            while not (paused(True) or cancelled()):
+                time.sleep(0.001)
+                pulse.step()
+            if cancelled():
+                return NextEdits(why=NoNextEdit.CANCELLED)
+            yield
+        return self._replacing("odd", request, "model")
 
     def close(self) -> None:
         pass

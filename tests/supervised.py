@@ -13,17 +13,18 @@ import pytest
 
 from codespec.config import Settings
 from codespec.daemon import payload, wire
-from codespec.daemon.keeper import Policy
+from codespec.daemon.keeper import RestartPolicy
 from codespec.daemon.supervisor import Supervisor
+from codespec.next_edit import Dismissed, NextEditRequest, NextEdits
 from codespec.requests import Completion, CompletionRequest
 from tests import scripted_worker
 
 TIMEOUT_S = 30.0
-POLICY = Policy(grace_s=0.2, look_s=0.02, backoff_s=0.01, max_backoff_s=0.05)
+POLICY = RestartPolicy(grace_s=0.2, look_s=0.02, backoff_s=0.01, max_backoff_s=0.05)
 
 
 class Harness:
-    def __init__(self, command: Sequence[str], policy: Policy) -> None:
+    def __init__(self, command: Sequence[str], policy: RestartPolicy) -> None:
         self.states: list[wire.StateChanged] = []
         self._changed = asyncio.Event()
         self._n_ids = 0
@@ -71,7 +72,7 @@ class Harness:
             prefetch=prefetch,
         )
 
-        def take(said: wire.Completed | wire.Partial | wire.Failed) -> None:
+        def take(said: wire.Answer | wire.Partial) -> None:
             if isinstance(said, wire.Partial):
                 assert partials is not None
                 partials.append(payload.unpack_progress(said.progress).text)
@@ -79,6 +80,29 @@ class Harness:
                 reply.set_result(said)  # raises if there is a second reply
 
         self.supervisor.submit(client, message, take)
+        return reply
+
+    def post_edits(
+        self,
+        text: str,
+        *,
+        client: int = 1,
+        document: str = "",
+        deadline_ms: float = 5000.0,
+        with_model: bool = False,
+        dismissed: tuple[Dismissed, ...] = (),
+    ) -> asyncio.Future[wire.Answer]:
+        self._n_ids += 1
+        reply: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        request = payload.pack(NextEditRequest(text, 0, document=document, dismissed=dismissed))
+        message = wire.FindEdits(
+            id=self._n_ids,
+            request=request,
+            document=document,
+            deadline_ms=deadline_ms,
+            with_model=with_model,
+        )
+        self.supervisor.submit(client, message, reply.set_result)
         return reply
 
     @property
@@ -115,9 +139,15 @@ async def completion(reply: asyncio.Future[wire.Completed | wire.Failed]) -> Com
     return payload.unpack_completion(message.completion)
 
 
+async def edits(reply: asyncio.Future[wire.Answer]) -> NextEdits:
+    message = await asyncio.wait_for(reply, TIMEOUT_S)
+    assert isinstance(message, wire.EditsFound), message
+    return payload.unpack_edits(message.edits)
+
+
 @asynccontextmanager
 async def supervised(
-    *how: str, policy: Policy = POLICY, command: Sequence[str] = ()
+    *how: str, policy: RestartPolicy = POLICY, command: Sequence[str] = ()
 ) -> AsyncGenerator[Harness]:
     """how: arguments of the scripted worker; it and all that it started is gone in the end."""
     command = command or [sys.executable, scripted_worker.SCRIPT, *(how or ("ok",))]

@@ -9,10 +9,11 @@ from pathlib import Path
 import gguf
 from tokenizers import Tokenizer
 
-from codespec.models.drafts import DRAFT_FOR_KEY
-from codespec.train import corpus, export, sources, tokenizer
-from codespec.train.model import Llama, ModelConfig
+from codespec.models.distilled import DRAFT_FOR_KEY
+from codespec.train import bpe, corpus, corpus_sources
 from codespec.train.recipe import Phase, Recipe
+from codespec.training import export
+from codespec.training.network import Llama, ModelConfig
 
 N_VOCAB = 320
 TINY = ModelConfig(
@@ -67,17 +68,17 @@ def small_corpus(folder: Path) -> corpus.Corpus:
     env = folder / "env"
     install(env, "ours", "MIT", 150, seed=1)
     install(env, "click", "BSD-3-Clause", 6, seed=2)
-    corpus.build(list(sources.python_environment(env, 10_000_000)), folder / "corpus")
+    corpus.build(list(corpus_sources.python_environment(env, 10_000_000)), folder / "corpus")
     return corpus.Corpus(folder / "corpus")
 
 
 def small_tokenizer(data: corpus.Corpus) -> Tokenizer:
-    return tokenizer.train(tokenizer.sample(data), N_VOCAB)
+    return bpe.train(bpe.sample(data), N_VOCAB)
 
 
 def part_of_another(path: Path) -> None:
     """Writes a draft model whose tokens are a part of those of some other target."""
-    words = tokenizer.train([source_text(i) for i in range(20)], N_VOCAB)
+    words = bpe.train([source_text(i) for i in range(20)], N_VOCAB)
 
     def add(writer: gguf.GGUFWriter) -> None:
         writer.add_string(DRAFT_FOR_KEY, "0" * 64)

@@ -12,15 +12,15 @@ from codespec.daemon.async_client import AsyncClient
 from codespec.daemon.wire import State, StateChanged
 from codespec.requests import Completion, CompletionRequest, OnProgress, Progress
 from codespec.types import Trace
-from codespec_lsp.answers import Answer, Ask, Offer
 from codespec_lsp.changes import Change
 from codespec_lsp.documents import Document
-from codespec_lsp.positions import Place
-from codespec_lsp.session import Session
+from codespec_lsp.positions import DocumentPlace
+from codespec_lsp.suggestions.answers import Answer, Ask, Offer
+from codespec_lsp.suggestions.session import Session
 
 
 async def moments() -> None:
-    """What is begun comes to an end, unless it waits."""
+    """Let tasks that have begun end, unless they wait."""
     for _ in range(4):
         await asyncio.sleep(0)
 
@@ -31,21 +31,21 @@ class Typing:
     def __init__(
         self, monkeypatch: pytest.MonkeyPatch, *, grows: bool = False, **limits: Any
     ) -> None:
-        """grows: whether the editor can show more of a suggestion than it asked for."""
+        """grows: True if the editor can show more of a suggestion than it asked for."""
         self.asked: list[str] = []
         """Lines before the cursor that the model was asked about."""
         self.ended: list[str] = []
-        """Of these, what was cancelled."""
+        """Those of these lines whose request was cancelled."""
         self.free = asyncio.Event()
-        """Otherwise the model says nothing yet."""
+        """Cleared: the model says nothing yet."""
         self.free.set()
         self.told: list[OnProgress] = []
-        """For each, who is told how far the model is."""
+        """Listener to the progress of each of these requests."""
         self.requests: list[CompletionRequest] = []
         self.finished: list[str] = []
-        """What the model says instead, next."""
+        """The model's next text, in place of its usual one."""
         self.grown: list[str] = []
-        """What became of suggestions that the editor shows."""
+        """Reports on suggestions that the editor shows."""
         settings = load_settings({"completion": limits, "stats": {"enabled": False}}, env={})
 
         async def complete(
@@ -75,7 +75,7 @@ class Typing:
         self.session = Session(settings, lambda _: None, lambda *_: "", on_grown=on_grown)
         self.be("ready")
         self.document = Document("file:///a.py", "python", 1, "import os\n")
-        self.document.edited = Place(1, 0)
+        self.document.edited = DocumentPlace(1, 0)
 
     def switch_off(self) -> None:
         self.session.configure(
@@ -98,29 +98,29 @@ class Typing:
 
     def at(self, n_back: int = 0, invoked: bool = False) -> Ask:
         place = self.document.edited
-        where = Place(place.line, place.character - n_back)
+        where = DocumentPlace(place.line, place.character - n_back)
         return Ask(self.document.snapshot(where, "utf-32", 1000, 1000), "", "", invoked)
 
     def insert(self, text: str) -> None:
-        """As the server tells it."""
+        """Insert text, and report the change as the server does."""
         at = self.document.edited
         self.document.replace(at, at, text, "utf-32")
         self.document.version += 1
-        if self.session.is_growing(self.document.uri):
+        if self.session.is_generating(self.document.uri):
             self.session.changed(self.at().snapshot)
 
     def delete(self, n_chars: int) -> None:
         """Before the cursor."""
         end = self.document.edited
-        start = Place(end.line, end.character - n_chars)
+        start = DocumentPlace(end.line, end.character - n_chars)
         self.document.apply([Change("", start, end)], "utf-32")
         self.document.version += 1
-        if self.session.is_growing(self.document.uri):
+        if self.session.is_generating(self.document.uri):
             self.session.changed(self.at().snapshot)
 
     def press(self, key: str) -> None:
         self.insert(key)
-        self.session.foresee(self.at())
+        self.session.key_pressed(self.at())
 
     async def key(self, text: str) -> None:
         self.press(text)

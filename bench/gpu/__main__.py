@@ -21,25 +21,25 @@ import click
 import numpy as np
 from rich.console import Console
 
-from codespec import programs
 from codespec.backends.base import Target
 from codespec.backends.llama import LlamaTarget, LlamaTokenizer, LoadedModel, load_model
 from codespec.config import load_settings
-from codespec.drafters.cost import CostCurve
-from codespec.drafters.measure import measure
+from codespec.cost.cost_curve import CostCurve
+from codespec.cost.measure import measure
 from codespec.errors import CodespecError, InputError
-from codespec.models.registry import draft_paths, target_path
+from codespec.models.resolve import draft_paths, target_path
+from codespec.system import programs
 from codespec.types import NO_DRAFT, Draft
 
 from .. import results
 from ..curve import as_ratios, save
-from ..peers.run import Comparison
+from ..peers.run import PeerComparison
 from ..replay_draft import opened
 from ..replay_report import run as replay
 from ..replay_report import run_model
 from ..results import Row
 from . import clock
-from .shapes import SHAPES, SMALL, Shape, write_random
+from .shapes import SHAPES, SMALL, DecoderShape, write_random
 
 CONTEXTS = (512, 2048)
 TREE_NODES = (4, 8, 16, 32)
@@ -55,12 +55,13 @@ out = Console(stderr=True, highlight=False, markup=False, soft_wrap=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
-    """What to measure. folder: for models, histories and curves; may be deleted afterwards.
-    repositories: name -> bundle or folder. n_places: edits given to the bundled pair and to
-    llama-server; quick: its defaults only. curves: model -> row of what is measured already."""
+class GpuPlan:
+    """The measurements to make. folder: for models, histories and curves; may be deleted
+    afterwards. repositories: name -> bundle or folder. n_places: edits given to the bundled pair
+    and to llama-server; quick: its defaults only. curves: model -> row of what is measured
+    already."""
 
-    shapes: Sequence[tuple[Shape, str]]
+    shapes: Sequence[tuple[DecoderShape, str]]
     contexts: Sequence[int]
     n_commits: int
     folder: Path
@@ -89,7 +90,7 @@ class Plan:
     def _bundled(self) -> list[Row]:
         return self._curves("bundled", target_path(load_settings().model))
 
-    def _curve(self, shape: Shape, quantisation: str) -> list[Row]:
+    def _curve(self, shape: DecoderShape, quantisation: str) -> list[Row]:
         name = f"{shape.name}-{quantisation}"
         file = self.folder / f"{name}.gguf"
         try:
@@ -163,7 +164,7 @@ class Plan:
 
     def _peers(self, repository: str) -> list[Row]:
         """The same beside llama-server, which LLAMA_SERVER names, and others that are there."""
-        comparison = Comparison(
+        comparison = PeerComparison(
             self.clone(repository),
             load_settings(),
             n_commits=self.n_commits,
@@ -256,7 +257,7 @@ def checkout() -> Path | None:
 
 
 def resume(output: Path) -> list[Row]:
-    """What is in the file, of steps that were finished. Raises: InputError, OSError."""
+    """Rows in the file of steps that were finished. Raises: InputError, OSError."""
     output.parent.mkdir(parents=True, exist_ok=True)
     results.append(output, [])  # where it cannot be written, that is said before the first step
     drop_cut_line(output)
@@ -339,9 +340,9 @@ def main(
         out.print("no Git history (--bundle, --repo): replay, pair and peers are left out")
     curves = curves_of(known)
     if self_test:
-        plan = Plan(wanted, (64, 256), 4, folder, repositories, 2, quick=True, curves=curves)
+        plan = GpuPlan(wanted, (64, 256), 4, folder, repositories, 2, quick=True, curves=curves)
     else:
-        plan = Plan(wanted, CONTEXTS, commits, folder, repositories, places, curves=curves)
+        plan = GpuPlan(wanted, CONTEXTS, commits, folder, repositories, places, curves=curves)
     done = {row.get("step") for row in known}
     steps = {
         name: step
@@ -377,7 +378,7 @@ def _in_a_line(e: Exception) -> str:
     return said if is_for_users else f"{type(e).__name__}: {said}"
 
 
-def _usual() -> list[tuple[Shape, str]]:
+def _usual() -> list[tuple[DecoderShape, str]]:
     return [*((shape, "q8_0") for shape in SHAPES), (SHAPES[0], "f16"), (SHAPES[2], "f16")]
 
 

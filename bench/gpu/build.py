@@ -21,7 +21,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
-from codespec import programs  # noqa: E402
+from codespec.system import programs  # noqa: E402
 
 # With -c as with -m, Python imports from the working folder first, which is the checkout, whose
 # codespec is not compiled. (-P would do, from Python 3.11 on.)

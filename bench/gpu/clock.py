@@ -8,59 +8,23 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
-from codespec.backends.base import Target
 from codespec.backends.llama import LlamaTarget
-from codespec.drafters.chain import DraftChain
-from codespec.drafters.cost import CostCurve
+from codespec.cost.cost_curve import CostCurve
+from codespec.drafters.combined import CombinedDrafter
 from codespec.engine.completer import Completer
-from codespec.engine.output import Limits
-from codespec.sampling import Sampler
-from codespec.types import (
-    NO_TOKENS,
-    Context,
-    Draft,
-    SamplingParams,
-    Tokenizer,
-    Tokens,
-    Trace,
-)
+from codespec.engine.output import OutputLimits
+from codespec.types import Context, SamplingParams, Tokenizer, Tokens, Trace
+from codespec.verify.sampling import Sampler
 
-from ..replay import WITH_DRAFT, Replay, TextRows, cost_of
-from ..replay_draft import DraftModel
+from ..replay import WITH_DRAFT, ForcedTarget, Replay, cost_of
+from ..replay_draft import ReplayDraftModel
 from ..replay_trees import Tree
 from ..results import Row
 
 CONFIGS = "plain", "codespec", "codespec-edits", WITH_DRAFT
-
-
-class ForcedTarget(Target):
-    """`Target` whose passes are another's, and whose words are `truth`."""
-
-    def __init__(self, target: LlamaTarget) -> None:
-        self._target = target
-        self.info, self.can = target.info, target.can
-        self.truth = NO_TOKENS
-        self._n_said = 0
-
-    @property
-    def n_cached(self) -> int:
-        return self._target.n_cached
-
-    def prefill(self, tokens: Tokens, cancelled: Callable[[], bool]) -> int:
-        self._n_said = 0
-        return self._target.prefill(tokens, cancelled)
-
-    def decode(self, tokens: Tokens, draft: Draft) -> TextRows:
-        rows = self._target.decode(tokens, draft)
-        rows.argmax(0)  # what the loop would look at, and by then the pass is over
-        return TextRows(self.truth, draft, self._n_said)
-
-    def keep(self, path: Sequence[int]) -> None:
-        self._target.keep(path)
-        self._n_said += len(path) + 1
 
 
 class ClockReplay(Replay):
@@ -73,7 +37,7 @@ class ClockReplay(Replay):
         tokenizer: Tokenizer,
         target: LlamaTarget,
         curve: CostCurve,
-        draft: DraftModel | None = None,
+        draft: ReplayDraftModel | None = None,
         n_prompt: int = 512,
     ) -> None:
         super().__init__(root, tokenizer, curve, draft=draft, max_leaves=target.can.max_leaves)
@@ -85,19 +49,19 @@ class ClockReplay(Replay):
     def _replay(self, context: Context, truth: Tokens, tree: Tree) -> None:
         context = dataclasses.replace(context, prompt=context.prompt[-self._n_prompt :])
         self._real.truth = truth
-        self._decode(context, self._chain("plain", truth, tree), 1)  # reads the prompt
+        self._decode(context, self._drafter("plain", truth, tree), 1)  # reads the prompt
         for name, result in self.results.items():
-            chain = self._chain(name, truth, tree)
+            drafter = self._drafter(name, truth, tree)
             if (draft := self._draft_of(name)) is not None:
                 draft.begin(context)
-            trace = self._decode(context, chain, len(truth))
+            trace = self._decode(context, drafter, len(truth))
             result.add(trace, trace.target_ms + trace.draft_ms)
             self._predicted[name] += cost_of(trace.pass_width, self._curve) + trace.draft_ms
 
-    def _decode(self, context: Context, chain: DraftChain, n_tokens: int) -> Trace:
+    def _decode(self, context: Context, drafter: CombinedDrafter, n_tokens: int) -> Trace:
         trace = Trace()
-        limits = Limits(n_tokens, max_width=self._width)
-        Completer(self._real, chain, time.perf_counter, self._observe).run(
+        limits = OutputLimits(n_tokens, max_width=self._width)
+        Completer(self._real, drafter, time.perf_counter, self._observe).run(
             context, Sampler(SamplingParams()), limits, trace=trace
         )
         return trace

@@ -17,7 +17,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT))
-from codespec import programs  # noqa: E402
+from codespec.system import programs  # noqa: E402
 
 LLAMA = "llama-cpp-python"
 # fmt: off

@@ -19,7 +19,7 @@ _ROUTER = "ffn_gate_inp.weight"
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class DecoderShape:
     """A decoder with grouped-query attention and a gated feed-forward layer.
 
     tied: the output layer is the embedding.
@@ -65,13 +65,13 @@ class Shape:
 
 # The dimensions that the Qwen 2.5 report (2024) gives for its models.
 SHAPES = (
-    Shape("0.5b", 24, 896, 14, 2, 4864, 151936, True),
-    Shape("1.5b", 28, 1536, 12, 2, 8960, 151936, True),
-    Shape("7b", 28, 3584, 28, 4, 18944, 152064, False),
-    Shape("14b", 48, 5120, 40, 8, 13824, 152064, False),
+    DecoderShape("0.5b", 24, 896, 14, 2, 4864, 151936, True),
+    DecoderShape("1.5b", 28, 1536, 12, 2, 8960, 151936, True),
+    DecoderShape("7b", 28, 3584, 28, 4, 18944, 152064, False),
+    DecoderShape("14b", 48, 5120, 40, 8, 13824, 152064, False),
 )
-SMALL = Shape("small", 4, 256, 4, 2, 512, 8192, True)
-"""For trying the measurements out."""
+SMALL = DecoderShape("small", 4, 256, 4, 2, 512, 8192, True)
+"""A shape for trying the measurements out."""
 
 TYPES = {
     "q8_0": (gguf.GGMLQuantizationType.Q8_0, gguf.LlamaFileType.MOSTLY_Q8_0),
@@ -81,7 +81,7 @@ _STD = 0.02
 _POOL_BYTES = 1 << 24
 
 
-def write_random(path: Path, shape: Shape, quantisation: str, tokenizer: Path) -> None:
+def write_random(path: Path, shape: DecoderShape, quantisation: str, tokenizer: Path) -> None:
     """A model of that shape with the tokenizer of another GGUF file, filled up with unused tokens.
 
     Written tensor by tensor: memory stays below one tensor. Raises: InputError.
@@ -97,7 +97,9 @@ def write_random(path: Path, shape: Shape, quantisation: str, tokenizer: Path) -
         partial.unlink(missing_ok=True)
 
 
-def _write(writer: gguf.GGUFWriter, shape: Shape, quantisation: str, tokenizer: Path) -> None:
+def _write(
+    writer: gguf.GGUFWriter, shape: DecoderShape, quantisation: str, tokenizer: Path
+) -> None:
     tensor_type, file_type = TYPES[quantisation]
     writer.add_name(f"{shape.name}-{quantisation}")
     writer.add_file_type(file_type)

@@ -1,4 +1,4 @@
-"""What a way of decoding is to the comparison."""
+"""Contract of a peer: a way of decoding, as the comparison sees it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ ANSWER_S = 600.0
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class DecodingTask:
     """Decode greedily after `context.prompt` until the end token or `max_tokens`.
 
     Peers read the prompt alone, as a plug-in sends it; codespec's drafters also know the rest of
@@ -70,7 +70,7 @@ class Peer(Protocol):
         """Raises: MissingPeerError, ModelError."""
         ...
 
-    def decode(self, job: Job) -> Decoded:
+    def decode(self, job: DecodingTask) -> Decoded:
         """The prompt is processed before the clock starts."""
         ...
 

@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import IO, Any
 
 from codespec.errors import ModelError
-from codespec.processes import module_command
+from codespec.system.processes import module_command
 
-from .base import ANSWER_S, Decoded, Job, MissingPeerError
+from .base import ANSWER_S, Decoded, DecodingTask, MissingPeerError
 
 Options = Mapping[str, Any]
 DEFAULTS: dict[str, Options] = {
@@ -125,7 +125,7 @@ class HuggingFace:
     def start(self) -> None:
         self.process.start()
 
-    def decode(self, job: Job) -> Decoded:
+    def decode(self, job: DecodingTask) -> Decoded:
         found = self.process.ask(
             {
                 "prompt": job.context.prompt.tolist(),

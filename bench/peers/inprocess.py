@@ -12,23 +12,23 @@ import numpy as np
 
 from codespec.backends.llama import kernels
 from codespec.config import Settings
+from codespec.cost.cost_curve import FLAT
 from codespec.drafters.base import Drafter
-from codespec.drafters.chain import DraftChain
-from codespec.drafters.cost import FLAT
-from codespec.drafters.guard import Policy
+from codespec.drafters.combined import CombinedDrafter
+from codespec.drafters.guard import GuardPolicy
 from codespec.engine.local import LocalEngine
 from codespec.native import SuffixAutomaton
 
 from ..peer import PACKAGE, PeerTree, load_peer
-from ..peer import Peer as TriePeer
+from ..peer import TriePeer as TriePeer
 from ..predicted import PAUSE_S
 from ..reference import PromptLookup, Sources
 from ..replay_trees import Tree
 from .arctic import MAX_SPEC_FACTOR, MIN_TOKEN_PROB, ArcticDrafter
-from .base import Decoded, Job, MissingPeerError
+from .base import Decoded, DecodingTask, MissingPeerError
 
 
-class Engine:
+class LoopPeer:
     """`Peer`: the product's engine with the drafters that it is set up with, or some of them; ()
     is plain decoding."""
 
@@ -42,8 +42,10 @@ class Engine:
     def start(self) -> None:
         pass
 
-    def decode(self, job: Job) -> Decoded:
-        return _timed(self._engine, job, self._engine.chain(job.context.workspace, self._drafters))
+    def decode(self, job: DecodingTask) -> Decoded:
+        return _timed(
+            self._engine, job, self._engine.drafter(job.context.workspace, self._drafters)
+        )
 
     def close(self) -> None:
         pass
@@ -61,13 +63,13 @@ class LlamaKernels:
     def start(self) -> None:
         if not kernels.NAME:
             raise MissingPeerError(f"as plain: {kernels.WHY_NOT}", "unset CODESPEC_KERNELS")
-        with kernels.left_out():
+        with kernels.switched_off():
             self._engine = LocalEngine(self._settings)
 
-    def decode(self, job: Job) -> Decoded:
+    def decode(self, job: DecodingTask) -> Decoded:
         assert self._engine is not None, "not started"
-        with kernels.left_out():
-            none = self._engine.chain(job.context.workspace, ())
+        with kernels.switched_off():
+            none = self._engine.drafter(job.context.workspace, ())
             # Its cache is its own: what the others find read there, it reads before the clock runs.
             self._engine.passes.decode(job.context, 1, none)
             done = _timed(self._engine, job, none)
@@ -85,7 +87,9 @@ class OtherDrafter:
     make: a new drafter for every request.
     """
 
-    def __init__(self, config: str, engine: LocalEngine, make: Callable[[Job], Drafter]) -> None:
+    def __init__(
+        self, config: str, engine: LocalEngine, make: Callable[[DecodingTask], Drafter]
+    ) -> None:
         self.config = config
         self._engine = engine
         self._make = make
@@ -93,11 +97,11 @@ class OtherDrafter:
     def start(self) -> None:
         pass
 
-    def decode(self, job: Job) -> Decoded:
-        chain = DraftChain(
-            [self._make(job)], self._engine.info.n_vocab, 1, FLAT, policy=Policy.RAISE
+    def decode(self, job: DecodingTask) -> Decoded:
+        drafter = CombinedDrafter(
+            [self._make(job)], self._engine.info.n_vocab, 1, FLAT, policy=GuardPolicy.RAISE
         )
-        return _timed(self._engine, job, chain)
+        return _timed(self._engine, job, drafter)
 
     def close(self) -> None:
         pass
@@ -130,7 +134,7 @@ class Arctic(OtherDrafter):
         if self._peer is None:
             raise MissingPeerError(f"{PACKAGE} is not installed", f"pip install {PACKAGE}")
 
-    def _drafter(self, job: Job) -> Drafter:
+    def _drafter(self, job: DecodingTask) -> Drafter:
         assert self._peer is not None
         files = self._files_of(self._peer, job.tree) if self._with_files and job.tree else None
         return ArcticDrafter(self._peer.tree(), *self._settings, files)
@@ -144,16 +148,16 @@ class Arctic(OtherDrafter):
         return self._files[1]
 
 
-def prompt_lookup(max_ngram: int, width: int, _job: Job) -> Drafter:
+def prompt_lookup(max_ngram: int, width: int, _job: DecodingTask) -> Drafter:
     """Prompt lookup (Saxena 2023): copy what followed the last few tokens before."""
     return PromptLookup(Sources(SuffixAutomaton()), max_ngram, width)
 
 
-def _timed(engine: LocalEngine, job: Job, chain: DraftChain) -> Decoded:
+def _timed(engine: LocalEngine, job: DecodingTask, drafter: CombinedDrafter) -> Decoded:
     # Servers sleep while others decode: we do, too.
     time.sleep(PAUSE_S)
     busy_s = engine.target.busy_s
-    tokens, trace = engine.passes.decode(job.context, job.max_tokens, chain)
+    tokens, trace = engine.passes.decode(job.context, job.max_tokens, drafter)
     passes_ms = (engine.target.busy_s - busy_s) * 1e3
     # An end token takes a pass like any other, and the other peers count it.
     n_timed = len(tokens) + (len(tokens) < job.max_tokens)
@@ -171,16 +175,16 @@ def _timed(engine: LocalEngine, job: Job, chain: DraftChain) -> Decoded:
 
 def own_peers(
     engine: LocalEngine, extension: Path | None, quick: bool
-) -> list[Engine | LlamaKernels | OtherDrafter]:
+) -> list[LoopPeer | LlamaKernels | OtherDrafter]:
     """Plain decoding first. extension: file of the suffix trie's native module, None for the
     installed package. Raises: InputError."""
     trie = load_peer(extension)  # once: its types cannot be registered twice
     lookup = functools.partial(prompt_lookup, 3, 10)
-    peers: list[Engine | LlamaKernels | OtherDrafter] = [
-        Engine("plain", engine, ()),
+    peers: list[LoopPeer | LlamaKernels | OtherDrafter] = [
+        LoopPeer("plain", engine, ()),
         LlamaKernels(engine.settings),
-        Engine("codespec", engine),
-        Engine("codespec lookup only", engine, ("lookup",)),
+        LoopPeer("codespec", engine),
+        LoopPeer("codespec lookup only", engine, ("lookup",)),
         OtherDrafter("prompt lookup", engine, lookup),
         Arctic("arctic suffix trie", engine, trie),
     ]

@@ -15,26 +15,26 @@ import numpy.typing as npt
 import psutil
 
 from codespec.config import Settings
-from codespec.engine.drafts import check_draft
+from codespec.engine.draft_models import check_draft
 from codespec.engine.local import LocalEngine
 from codespec.errors import ModelError
-from codespec.models.registry import draft_path, target_path
+from codespec.models.resolve import draft_path, target_path
 from codespec.requests import CompletionRequest
 
 from ..history import History
-from ..predicted import PassCosts, PassTimer, Run
+from ..predicted import PassTimer, Run, TimedPasses
 from ..replay_trees import Tree
 from ..results import Row
 from . import huggingface, server
-from .base import Decoded, Job, MissingPeerError, Peer
+from .base import Decoded, DecodingTask, MissingPeerError, Peer
 from .inprocess import own_peers
-from .workload import Place, places
+from .workload import WritingPlace, places
 
 PLAIN = "plain"
 MAX_THREADS = 8
 N_RESAMPLES = 2000
 MEMORY_SHARE = 0.7
-"""Of the free memory, for servers; each takes so much besides its model:"""
+"""Share of the free memory for servers; each takes so much besides its model:"""
 SERVER_BYTES = 100 << 20
 
 
@@ -49,7 +49,7 @@ class Missing:
 
 
 @dataclass
-class Tally:
+class PeerTally:
     """One peer on one workload; a list a request of its repeats. predictable: what each request's
     time is predicted from, where it is a loop of ours."""
 
@@ -68,19 +68,19 @@ class Tally:
         ms, n = self.times.sum(axis=0).tolist()
         return 1e3 * n / ms if ms else 0.0
 
-    def first(self, n: int) -> Tally:
-        """What there was after so many requests."""
-        return Tally(self.runs[:n], self.predictable[:n])
+    def first(self, n: int) -> PeerTally:
+        """The tally after the first n requests."""
+        return PeerTally(self.runs[:n], self.predictable[:n])
 
 
 @dataclass
-class Comparison:
+class PeerComparison:
     """Runs the peers: each request goes through all of them before the next, `n_repeats` times, on
     the same number of threads: that of the settings, or one a core.
 
     A peer that is not installed, or does not start, is left out and named in `missing`; one that
-    dies is named there, too, and counts as far as it came. `ended`: why not all requests were made,
-    "" where they were.
+    dies is named there, too, and counts as far as it came. `ended`: the reason why not all requests
+    were made, "" where they were.
     """
 
     repo: Path
@@ -117,7 +117,7 @@ class Comparison:
             )
             if not wanted:
                 raise History(self.repo, self.glob).nothing()
-            tallies: dict[tuple[str, str], Tally] = {}
+            tallies: dict[tuple[str, str], PeerTally] = {}
             # Nobody's first request counts: pages are touched, kernels chosen, clocks raised.
             for peer in list(started):
                 self._decode(peer, self._job(engine, wanted[0]), started)
@@ -167,9 +167,9 @@ class Comparison:
         self,
         started: list[Peer],
         backwards: bool,
-        job: Job,
+        job: DecodingTask,
         workload: str,
-        tallies: dict[tuple[str, str], Tally],
+        tallies: dict[tuple[str, str], PeerTally],
     ) -> None:
         """backwards: nobody is always first after a pause, or always behind the same neighbour.
         Both workloads of an edit go the same way."""
@@ -191,12 +191,12 @@ class Comparison:
                 own_ms = peer.decode(job).own_ms
                 predictable[peer.config] = Run(seen.pass_width, n_context, own_ms)
         for peer in started:  # an interrupt leaves all or nothing of a request
-            tally = tallies.setdefault((peer.config, workload), Tally())
+            tally = tallies.setdefault((peer.config, workload), PeerTally())
             tally.runs.append(repeats[peer.config])
             if peer.config in predictable:
                 tally.predictable.append(predictable[peer.config])
 
-    def _decode(self, peer: Peer, job: Job, started: list[Peer]) -> Decoded | None:
+    def _decode(self, peer: Peer, job: DecodingTask, started: list[Peer]) -> Decoded | None:
         """None where the peer dies, and leaves the others. Raises: ModelError where that is plain
         decoding, without which there is nothing to compare with."""
         try:
@@ -208,11 +208,11 @@ class Comparison:
             self.missing.append(Missing(peer.config, e.message, e.hint, "ended early"))
             return None
 
-    def _job(self, engine: LocalEngine, place: Place) -> Job:
+    def _job(self, engine: LocalEngine, place: WritingPlace) -> DecodingTask:
         self._tree = place.tree
-        return Job(engine.context(self._request(place)), place.max_tokens, place.tree)
+        return DecodingTask(engine.context(self._request(place)), place.max_tokens, place.tree)
 
-    def _request(self, place: Place) -> CompletionRequest:
+    def _request(self, place: WritingPlace) -> CompletionRequest:
         return CompletionRequest(
             place.prefix,
             place.suffix,
@@ -275,7 +275,7 @@ def n_servers(model_bytes: int) -> int:
     return int(free * MEMORY_SHARE // (model_bytes + SERVER_BYTES))
 
 
-def rows(tallies: dict[tuple[str, str], Tally], costs: PassCosts, on: Row) -> list[Row]:
+def rows(tallies: dict[tuple[str, str], PeerTally], costs: TimedPasses, on: Row) -> list[Row]:
     """A row a peer and workload, plain decoding first. on: what all rows say of the model.
 
     ratio_low, ratio_high: 95 % interval of `ratio_to_plain`. ratio_to_best_other: of plain decoding
@@ -301,7 +301,7 @@ def rows(tallies: dict[tuple[str, str], Tally], costs: PassCosts, on: Row) -> li
     return out
 
 
-def _figures(tally: Tally, plain: Tally, costs: PassCosts) -> Row:
+def _figures(tally: PeerTally, plain: PeerTally, costs: TimedPasses) -> Row:
     firsts = [repeats[0] for repeats in tally.runs]
     texts = [repeats[0].tokens for repeats in plain.runs]
     n_tokens = sum(len(d.tokens) for d in firsts)
@@ -323,8 +323,8 @@ def _figures(tally: Tally, plain: Tally, costs: PassCosts) -> Row:
     }
 
 
-def _own(tally: Tally) -> Row:
-    """What our loop takes beside the passes; {} of others' loops."""
+def _own(tally: PeerTally) -> Row:
+    """Time of our loop beside the passes; {} for others' loops."""
     ours = [(d, d.trace) for repeats in tally.runs for d in repeats if d.trace is not None]
     n_passes = sum(d.n_passes for d, _ in ours)
     if not n_passes:
@@ -334,7 +334,7 @@ def _own(tally: Tally) -> Row:
     return {"begin_ms": begin_ms / len(ours), "own_us": 1e3 * (own_ms - begin_ms) / n_passes}
 
 
-def ratio_interval(tally: Tally, other: Tally) -> tuple[float, float]:
+def ratio_interval(tally: PeerTally, other: PeerTally) -> tuple[float, float]:
     """95 % interval of the ratio of tokens a second, over which requests it might have been
     (bootstrap by requests, both sides of one together; Efron 1979, percentile method)."""
     rng = np.random.default_rng(0)
@@ -346,7 +346,7 @@ def ratio_interval(tally: Tally, other: Tally) -> tuple[float, float]:
     return float(low), float(high)
 
 
-def _interval(name: str, tally: Tally, other: Tally) -> Row:
+def _interval(name: str, tally: PeerTally, other: PeerTally) -> Row:
     """{} of a single request, as nothing tells how another would have come out."""
     if len(tally.runs) < 2:
         return {}
@@ -355,11 +355,11 @@ def _interval(name: str, tally: Tally, other: Tally) -> Row:
 
 
 def is_other(config: str) -> bool:
-    """Whether it is another system's way of decoding."""
+    """True if it is another system's way of decoding."""
     return config != PLAIN and not config.startswith("codespec")
 
 
-def _beside_best(mine: Tally, tallies: Mapping[str, Tally]) -> Row:
+def _beside_best(mine: PeerTally, tallies: Mapping[str, PeerTally]) -> Row:
     """Speed in units of the fastest other system's, of those that answered as many requests, and
     its 95 % interval; {} without any."""
     n = len(mine.runs)

@@ -17,10 +17,10 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 from typing import Any
 
-from codespec import programs
 from codespec.errors import ModelError
+from codespec.system import programs
 
-from .base import ANSWER_S, Decoded, Job, MissingPeerError
+from .base import ANSWER_S, Decoded, DecodingTask, MissingPeerError
 
 START_S = 120.0
 # It is a child of ours, whatever the environment says of other machines.
@@ -136,7 +136,7 @@ class Server:
             f"Try it by hand: {self._binary} {' '.join(self._options)}",
         )
 
-    def decode(self, job: Job) -> Decoded:
+    def decode(self, job: DecodingTask) -> Decoded:
         body: dict[str, Any] = {
             "prompt": job.context.prompt.tolist(),
             # Greedy, by the cheapest chain of samplers it has.

@@ -15,15 +15,16 @@ from codespec.types import Tokenizer
 
 from ..history import History
 from ..replay import MAX_TOKENS, MIN_TOKENS
-from ..replay_trees import Tree, Trees
+from ..replay_trees import CommitTrees, Tree
 
 FRESH_LINES = 20
 MOST_TOKENS = 64
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where something is to be written, and what is known there. max_tokens: as many as were."""
+class WritingPlace:
+    """A place where something is to be written, and what is known there. max_tokens: as many as
+    were written there."""
 
     workload: str
     prefix: str
@@ -35,10 +36,10 @@ class Place:
 
 def places(
     repo: Path, tokenizer: Tokenizer, n_commits: int, glob: str, n_most: int
-) -> Iterator[Place]:
+) -> Iterator[WritingPlace]:
     """At most `n_most` edits and as many fresh ones. Raises: InputError."""
     history = History(repo, glob)
-    trees = Trees(history, tokenizer)
+    trees = CommitTrees(history, tokenizer)
     n = 0
     for commit in history.commits(n_commits):
         for hunk in commit.hunks:
@@ -53,6 +54,6 @@ def places(
             indent = hunk.text[: len(hunk.text) - len(hunk.text.lstrip())]
             prefix, suffix = hunk.prefix + indent, "\n" + hunk.suffix
             tree = trees.of(commit, hunk.path)
-            yield Place("edits", prefix, suffix, str(repo / hunk.path), tree, n_tokens)
+            yield WritingPlace("edits", prefix, suffix, str(repo / hunk.path), tree, n_tokens)
             near = "".join(prefix.splitlines(keepends=True)[-FRESH_LINES:])
-            yield Place("fresh", near, "", "", None, n_tokens)
+            yield WritingPlace("fresh", near, "", "", None, n_tokens)

@@ -1,1 +1,1 @@
-"""Computing models behind one contract: llama.cpp for real, a deterministic fake for proofs."""
+"""Backends compute models behind one contract: llama.cpp, and a deterministic fake for tests."""

@@ -1,6 +1,6 @@
-"""States of a KV cache put aside, found again by the tokens they hold.
+"""Saved states of a KV cache, found again by their tokens (prefix caching).
 
-Pure data, like `kv.py`: what a state is and how it is restored is the backend's business.
+Pure data, like `kv.py`: the backend writes and restores states.
 """
 
 from __future__ import annotations
@@ -17,34 +17,39 @@ from codespec.types import Tokens
 State = npt.NDArray[np.uint8]
 
 LEAST_HELD = 3
-"""States that stay whatever they take: of two generations that take turns, and of one that
-interrupted them."""
+"""Number of checkpoints that stay whatever memory they take: of two generations that take turns,
+and of one that interrupted them."""
 
 _NOTHING: State = np.empty(0, np.uint8)
 
 
 @dataclass(slots=True, eq=False)
 class Checkpoint:
-    """tokens: (n,) what the state has read. state: as the backend wrote it; empty where it is
-    lost, and the tokens have to be read again."""
+    """A saved state of a KV cache.
+
+    tokens: (n,) tokens that the state holds. state: bytes as the backend wrote them; empty where
+        the
+    state was dropped, so that the tokens have to be prefilled again.
+    """
 
     tokens: Tokens
     state: State
 
     @property
     def n_bytes(self) -> int:
+        """Bytes of memory."""
         return self.tokens.nbytes + self.state.nbytes
 
 
 class Checkpoints:
-    """The states used last, in at most `max_bytes`. In memory only: nothing is ever written out.
+    """LRU cache of saved states, in at most `max_bytes` of memory; nothing is written to disk.
 
-    States that are held count, too, and others make room for them: what waits for one goes on
-    from it unchanged, to the last digit. Where they alone take more, nothing else is kept, and of
-    more than `LEAST_HELD` those held longest are lost.
+    Held states count, too, and others make room for them: a paused generation resumes from its own
+    unchanged, to the bit. Where held states alone take more, no others are kept, and of more than
+    `LEAST_HELD` the oldest are dropped.
 
-    can_truncate: whether a restored state can be cut back, so that any common prefix is of use;
-        else only states of which every token is wanted.
+    can_truncate: True if a restored state can be rolled back, so that any common prefix is of use;
+        False: only states of which every token is wanted are.
     """
 
     def __init__(self, max_bytes: int, *, can_truncate: bool) -> None:
@@ -61,6 +66,7 @@ class Checkpoints:
 
     @property
     def n_bytes(self) -> int:
+        """Bytes of memory, held states included."""
         return sum(c.n_bytes for c in (*self._kept, *self._held))
 
     @property
@@ -69,7 +75,8 @@ class Checkpoints:
         return self._max_bytes - sum(c.n_bytes for c in self._held)
 
     def find(self, tokens: Tokens) -> tuple[int, Checkpoint | None]:
-        """(how many of `tokens` it saves, the state that saves most), (0, None) without any."""
+        """The state that saves most prefill of `tokens`: (number of tokens saved, state); (0, None)
+        without any."""
         n_best, best = 0, None
         for checkpoint in self._kept:
             n = common_prefix(checkpoint.tokens, tokens)
@@ -80,15 +87,16 @@ class Checkpoints:
         return n_best, best
 
     def take(self, checkpoint: Checkpoint) -> State:
-        """Its state. One that can be cut back moves into the cache and is kept there."""
+        """Take a state to restore it. One that can be rolled back leaves this cache: it lives on in
+        the KV cache."""
         self._kept.remove(checkpoint)
         if not self._can_truncate:
             self._kept.append(checkpoint)
         return checkpoint.state
 
     def add(self, tokens: Tokens, state: State) -> None:
-        """Keep a state; one that this one makes superfluous goes, and the oldest beyond the
-        budget."""
+        """Save a state of `tokens`. States that it makes superfluous are dropped, and the least
+        recently used beyond the budget."""
         added = Checkpoint(tokens.copy(), state)
         self._kept = [c for c in self._kept if not self._is_superfluous(c.tokens, tokens)]
         if added.n_bytes <= self.room:
@@ -96,8 +104,7 @@ class Checkpoints:
             self._make_room()
 
     def hold(self, tokens: Tokens, state: State) -> Checkpoint:
-        """Keep a state until `let_go` or while there is room, for whoever asks; `find` does not
-        know it."""
+        """Save a state until `release`, or while there is room; `find` never returns it."""
         held = Checkpoint(tokens.copy(), state)
         self._held.append(held)
         while len(self._held) > LEAST_HELD and self.room < 0:
@@ -105,8 +112,8 @@ class Checkpoints:
         self._make_room()
         return held
 
-    def let_go(self, held: Checkpoint) -> None:
-        """No effect on one that was let go, or lost."""
+    def release(self, held: Checkpoint) -> None:
+        """Drop a held state; no effect where it was dropped already."""
         if held in self._held:
             self._held.remove(held)
 

@@ -1,14 +1,13 @@
-"""A deterministic target over bytes, `fake:` as a backend: the proof bench for everything above
-the model.
+"""A deterministic target over bytes, the backend `fake:`: for tests of everything above a model.
 
-Logits are a hash of the last few tokens, so any law can be checked exactly, and the KV cache is
-a plain list whose discipline (positions, commits, rewinds) is enforced by assertions.
+Logits are a hash of the last few tokens, so any next-token distribution can be checked exactly, and
+the KV cache is a plain list whose use (positions, commits, rollbacks) assertions check.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -20,9 +19,9 @@ from codespec.backends.base import (
     Target,
     TargetBackend,
 )
-from codespec.backends.text import N_BYTES, ByteTokenizer
-from codespec.tree import leaves
+from codespec.backends.byte_tokens import N_BYTES, ByteTokenizer
 from codespec.types import NO_DRAFT, Draft, FimTokens, Logits, ModelInfo, Tokens
+from codespec.verify.tree import leaves
 
 EOS, FIM_PREFIX, FIM_SUFFIX, FIM_MIDDLE = 256, 257, 258, 259
 
@@ -43,6 +42,8 @@ def hashed_logits(n_vocab: int, scale: float = 2.0) -> LogitsFunction:
 
 
 class FakeRows:
+    """`LogitsRows` by a function of the context; counts rows that were read."""
+
     def __init__(self, contexts: list[tuple[int, ...]], logits: LogitsFunction) -> None:
         self._contexts = contexts
         self._logits = logits
@@ -57,7 +58,7 @@ class FakeRows:
 
 
 class FakeTarget(Target):
-    """`Target` whose law is `logits` of the last `order` tokens."""
+    """`Target` whose logits are a function of the last `order` tokens."""
 
     def __init__(
         self,
@@ -99,6 +100,7 @@ class FakeTarget(Target):
 
     @property
     def cached(self) -> list[int]:
+        """The committed tokens in the KV cache."""
         return list(self._kv)
 
     def prefill(self, tokens: Tokens, cancelled: Callable[[], bool]) -> int:
@@ -140,6 +142,8 @@ class FakeTarget(Target):
 
 
 class FakeModel(Model):
+    """`Model` whose contexts are `FakeTarget`s."""
+
     @property
     def info(self) -> ModelInfo:
         return FakeTarget().info
@@ -148,6 +152,10 @@ class FakeModel(Model):
     def tokenizer(self) -> ByteTokenizer:
         return ByteTokenizer()
 
+    @property
+    def special_tokens(self) -> Mapping[str, int]:
+        return self.tokenizer.markers
+
     def context(
         self, *, n_ctx: int, n_threads: int = 0, kv_type: KvType = "f16", max_saved_bytes: int = 0
     ) -> FakeTarget:
@@ -155,6 +163,8 @@ class FakeModel(Model):
 
 
 class FakeBackend(TargetBackend):
+    """The backend `fake:`."""
+
     name = "fake"
 
     def open(
@@ -162,7 +172,7 @@ class FakeBackend(TargetBackend):
         where: str,
         *,
         n_gpu_layers: int = -1,
-        own_layer: bool = False,
+        mtp_head: bool = False,
         vocab_only: bool = False,
         on_progress: Callable[[float], None] = lambda share: None,
     ) -> FakeModel:

@@ -1,6 +1,6 @@
-"""Bookkeeping of a KV cache: which tokens it holds, and what can be kept of them.
+"""Bookkeeping of a KV cache: the tokens it holds.
 
-Pure data, so that the discipline is the same for every backend and testable without one.
+Pure data, the same for every backend and testable without one.
 """
 
 from __future__ import annotations
@@ -14,8 +14,11 @@ from codespec.types import Tokens
 
 
 class CommittedTokens:
-    """Tokens of one sequence, in one array that is never copied: a view costs the same at any
-    length. Those whose keys and values are in a cache, or a prompt and what was said after it."""
+    """Tokens of one sequence, in one array that is never copied, so that a view costs the same at
+    any length: the tokens in a KV cache, or a prompt and its output.
+
+    n_most: capacity in tokens.
+    """
 
     def __init__(self, n_most: int) -> None:
         self._tokens = np.zeros(n_most, np.int32)
@@ -34,24 +37,26 @@ class CommittedTokens:
         return self.since(0)
 
     def since(self, start: int) -> Tokens:
-        """(n - start,) read-only view of all but the first ones."""
+        """(n - start,) read-only view of all but the first `start` tokens."""
         return self._readonly[start : self._n]
 
     def common_prefix(self, tokens: Tokens) -> int:
-        """Length of the longest common prefix of the cache and `tokens`."""
+        """Length of the longest common prefix with `tokens`."""
         return common_prefix(self.tokens, tokens)
 
     def truncate(self, n: int) -> None:
+        """Keep the first `n` tokens, 0 to len(self)."""
         assert 0 <= n <= self._n
         self._n = n
 
     def append(self, tokens: Tokens) -> None:
+        """Append an array of tokens, which must fit the capacity."""
         assert self._n + len(tokens) <= len(self._tokens), "there is no room"
         self._tokens[self._n : self._n + len(tokens)] = tokens
         self._n += len(tokens)
 
     def extend(self, tokens: Sequence[int]) -> None:
-        """As `append`, for some."""
+        """Append a list of tokens: faster than `append` for a few."""
         assert self._n + len(tokens) <= len(self._tokens), "there is no room"
         for token in tokens:
             self._cells[self._n] = token

@@ -1,7 +1,7 @@
-"""Which backend a model belongs to: one line each, by URL scheme or by kind of file.
+"""Registry of backends, by the URL scheme or the file kind of `model.target`; one line each.
 
-A backend is imported when it is first asked for. Installed packages add theirs as entry points of
-the group `codespec.backends`, named by the scheme; nothing that a repository holds does.
+A backend is imported on first use. Installed packages add theirs as entry points of the group
+`codespec.backends`, named by the scheme; nothing in a repository can.
 """
 
 from __future__ import annotations
@@ -14,25 +14,25 @@ from typing import TYPE_CHECKING
 
 from codespec.config import ModelSettings
 from codespec.errors import ModelError
-from codespec.models.registry import check_file, listed, model_file, target_path
+from codespec.models.resolve import check_file, listed, model_file, target_path
 
 if TYPE_CHECKING:  # the daemon and every command import this module, and no native code
     from codespec.backends.base import Backend, Model, TargetBackend
     from codespec.types import Tokenizer
 
 FILES = "codespec.backends.llama.backend"
-"""The backend of files: GGUF, or something that its backend refuses in words."""
+"""Module of the backend of files: GGUF, or files that it refuses with a message."""
 
 SCHEMES = {
     "fake": "codespec.backends.fake",
 }
-"""Modules by scheme; each has its backend as `BACKEND`."""
+"""Module by scheme; each has its backend as `BACKEND`."""
 
 _SCHEME = re.compile(r"([a-z][a-z0-9+.-]+):")  # no drive of Windows
 
 
 def scheme_of(model: str) -> str:
-    """The scheme of what a setting names; "" for a file, or a model on the user's list."""
+    """Scheme of a `model.target`; "" for a file, or a model on the user's list."""
     found = _SCHEME.match(model)
     if found is None or listed(model) is not None:
         return ""
@@ -40,18 +40,20 @@ def scheme_of(model: str) -> str:
 
 
 def in_full(model: str) -> str:
-    """The name in a setting, for a process in another folder. Raises: ConfigError."""
+    """A `model.target` in full, valid in any working folder. Raises: ConfigError."""
     return model if scheme_of(model) else str(model_file(model).absolute())
 
 
 def target_of(settings: ModelSettings) -> str:
-    """The target of these settings, for `backend_of`. Raises: ConfigError, ModelError."""
+    """The target that settings name, for `backend_of`. Raises: ConfigError, ModelError."""
     return settings.target if scheme_of(settings.target) else str(target_path(settings))
 
 
 def backend_of(where: str | Path) -> Backend:
-    """The backend of a file, or of what begins with a scheme; for "", that of the bundled models.
-    Raises: ModelError where a plug-in cannot be imported."""
+    """The backend of a file or of a text with a scheme; for "", that of the bundled models.
+
+    Raises: ModelError where a plug-in cannot be imported.
+    """
     scheme = scheme_of(where) if isinstance(where, str) else ""
     module = SCHEMES.get(scheme) or plug_in(scheme) if scheme else FILES
     try:
@@ -66,7 +68,7 @@ def backend_of(where: str | Path) -> Backend:
 
 
 def targets_of(where: str | Path) -> TargetBackend:
-    """`backend_of`, of targets alone. Raises: ModelError where that has no passes to verify in."""
+    """The target backend of `where`. Raises: ModelError where its backend is a generator's."""
     from codespec.backends.base import TargetBackend
 
     backend = backend_of(where)
@@ -79,8 +81,8 @@ def targets_of(where: str | Path) -> TargetBackend:
 
 
 def check(where: str | Path) -> None:
-    """Raises: ModelError where it cannot be a model, as far as a look tells; files are looked at
-    without the library that loads them."""
+    """Check cheaply that `where` can be a model; files are read without the library that loads
+    them. Raises: ModelError."""
     if isinstance(where, str) and scheme_of(where):
         backend_of(where).check(where)
     else:
@@ -88,32 +90,33 @@ def check(where: str | Path) -> None:
 
 
 def try_out(where: str | Path) -> None:
-    """See `Backend.try_out`."""
+    """Try to load a model in another process, see `Backend.try_out`. Raises: ModelError."""
     backend_of(where).try_out(str(where))
 
 
 def decodes_by_itself(where: str) -> bool:
-    """True for a generator's model. Imports no backend of files."""
+    """True if `where` belongs to a generator backend. Never imports the backend of files."""
     if not scheme_of(where):
         return False
-    from codespec.backends.base import GeneratorBackend
+    from codespec.backends.generators import GeneratorBackend
 
     return isinstance(backend_of(where), GeneratorBackend)
 
 
 def open_model(where: str | Path) -> Model:
-    """A target's model with its weights. Raises: ModelError."""
+    """Open a target's model with its weights. Raises: ModelError."""
     return targets_of(where).open(str(where))
 
 
 def open_vocabulary(where: str | Path) -> Model:
-    """Its metadata and vocabulary alone: tens of milliseconds. Raises: ModelError."""
+    """Open a target's metadata and vocabulary, without weights: tens of milliseconds.
+    Raises: ModelError."""
     return targets_of(where).open(str(where), vocab_only=True)
 
 
 def open_tokenizer(where: str | Path) -> Tokenizer:
-    """The tokenizer of a model of either kind, without its weights. Raises: ModelError."""
-    from codespec.backends.base import GeneratorBackend
+    """Open the tokenizer of a target or a generator, without weights. Raises: ModelError."""
+    from codespec.backends.generators import GeneratorBackend
 
     backend = backend_of(where)
     if isinstance(backend, GeneratorBackend):
@@ -123,7 +126,7 @@ def open_tokenizer(where: str | Path) -> Tokenizer:
 
 @cache
 def plug_in(scheme: str) -> str:
-    """The module of an installed package's backend; "" for none."""
+    """Module of the backend that an installed package adds for this scheme; "" for none."""
     from importlib.metadata import entry_points  # takes as long as all the rest
 
     found = entry_points(group="codespec.backends", name=scheme)

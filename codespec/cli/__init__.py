@@ -1,4 +1,4 @@
-"""The command line. One file per command; each is imported only when it is called."""
+"""The command line. One file, or folder, per command; each is imported only when it is called."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ import click
 
 from codespec import __version__
 from codespec.errors import CodespecError, InputError
-from codespec.processes import begin
+from codespec.system.processes import begin
 
 _COMMANDS = {
     "complete": "Complete code at a position of a file.",
@@ -35,7 +35,7 @@ _COMMANDS = {
 
 
 INTERRUPTED = 128 + signal.SIGINT
-"""As shells say it of what SIGINT ended."""
+"""Exit status of a command that SIGINT ended, as shells report it."""
 
 
 class LazyGroup(click.Group):
@@ -92,14 +92,16 @@ class _Main(LazyGroup):
 
 
 def _encode_what_can_be() -> None:
-    """Rather than end in the middle of a table, where the terminal's encoding is not UTF-8."""
+    """Replace characters that the terminal's encoding lacks, rather than end in the middle of a
+    table."""
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper) and stream.errors == "strict":
             stream.reconfigure(errors="replace")
 
 
 def _colour() -> bool | None:
-    """None: where the output is a terminal. As rich, which draws tables, decides it.
+    """False for plain text; None: coloured if the output is a terminal. rich, which draws tables,
+    decides by the same variables.
 
     Source: https://no-color.org
     """
@@ -108,7 +110,8 @@ def _colour() -> bool | None:
 
 
 def _drop_what_cannot_be_written() -> None:
-    """Newer Pythons keep it, try again at their end, and say in their way that it failed."""
+    """Drop output that cannot be written: newer Pythons keep it, try again at their end, and report
+    the failure in their own way."""
     output: TextIO | None = sys.stdout
     if output is None:  # closed by whoever started us
         return
@@ -163,7 +166,7 @@ def main() -> None:
 
 
 class FiniteRange(click.FloatRange):
-    """Without infinity, and without NaN, which no bounds exclude."""
+    """A range of floats without infinity, and without NaN, which no bounds exclude."""
 
     def convert(
         self, value: Any, param: click.Parameter | None, ctx: click.Context | None
@@ -179,12 +182,12 @@ def print_json(value: object) -> None:
 
 
 CODE = "\n\t"
-"""What text of several lines is laid out with."""
+"""Control characters that lay out text of several lines."""
 
 
 def printable(text: str, kept: str = "") -> str:
-    """A name or text out of a repository for a terminal, which obeys control characters. kept:
-    those that it may obey."""
+    """A name or text of a repository for a terminal, with control characters, which the terminal
+    would obey, escaped. kept: those that it may obey."""
     return "".join(c if c.isprintable() or c in kept else repr(c)[1:-1] for c in text)
 
 
@@ -232,15 +235,15 @@ def model_settings(model: str | None, draft_model: str | None = None) -> dict[st
 
 
 def check_folder(folder: Path) -> None:
-    """Raises: InputError."""
+    """Raises: InputError if there is no such folder."""
     if not folder.is_dir():
         why = "a file, not a folder" if folder.exists() else "no such folder"
         raise InputError(f"{folder}: {why}", "Give the folder of a workspace.")
 
 
 def _model_file(model: str) -> str:
-    """What the user's list has by that name, or a file here. A path that leads nowhere stays as it
-    is, for who loads it to complain."""
+    """The file of a model by its name on the user's list, or by its path. A path that leads nowhere
+    stays as it is: the error comes when it is loaded."""
     from codespec.backends.registry import scheme_of
     from codespec.models import library
 

@@ -16,13 +16,13 @@ from codespec.cli import (
     print_json,
     printable,
 )
-from codespec.cli.place import FilePlace, PlaceParam, request_at, warn_without_cache
+from codespec.cli.cursor_argument import FilePlace, PlaceParam, request_at, warn_without_cache
 from codespec.config import load_settings, without_none
 from codespec.engine.measures import Comparison, Measures, measures
 from codespec.engine.measures import compare as run_both
 from codespec.errors import InputError
 from codespec.requests import Completion, CompletionRequest, Engine, Idler
-from codespec.types import SamplingParams
+from codespec.types import SamplingParams, Trace
 
 _MOST = (1 << 63) - 1  # what travels to the daemon
 
@@ -144,7 +144,7 @@ def command(
             seed=seed,
             grammar=_text_of(grammar),
         ),
-        # What ends suggestions at the line does not look at the model's own text.
+        # The rule that ends suggestions at the line does not look at the model's own text.
         stop=(*stop, "\n") if single_line and (verbatim or grammar) else stop,
         drafters=() if no_draft else names,
         multiline=not single_line,
@@ -176,7 +176,7 @@ def command(
 
 
 def _text_of(grammar: TextIO | None) -> str:
-    """Raises: InputError."""
+    """The grammar in a file, "" without one. Raises: InputError."""
     if grammar is None:
         return ""
     try:
@@ -196,14 +196,30 @@ def _compare(engine: Engine, request: CompletionRequest) -> Comparison:
 
 
 def report(completion: Completion, comparison: Comparison | None = None) -> dict[str, Any]:
-    """A completion, its trace and what follows from it as one JSON object."""
+    """A completion, its trace and figures computed from it as one JSON object."""
     trace = completion.trace
-    said = {"text": completion.text, "finish": completion.finish, "reason": completion.reason}
-    found = {**said, **asdict(trace)}
+    said = {
+        "text": completion.text,
+        "finish": completion.finish,
+        "reason": completion.reason,
+        "reason_key": completion.why.value if completion.why else "",
+    }
+    found = {**said, **asdict(trace), **_reasons(trace)}
     found["measures"] = asdict(measures(trace))
     if comparison is not None:
         found["comparison"] = asdict(comparison)
     return found
+
+
+def _reasons(trace: Trace) -> dict[str, object]:
+    """Reasons in a trace, each as a text for people and as its key."""
+    why = trace.shape_why
+    return {
+        "shape_why": why.text if why else "",
+        "shape_why_key": why.value if why else "",
+        "trimmed": [trimming.text for trimming in trace.trimmed],
+        "trimmed_keys": [trimming.value for trimming in trace.trimmed],
+    }
 
 
 def _print(completion: Completion, prefix: str) -> None:

@@ -15,6 +15,7 @@ from codespec.config import load_settings
 from codespec.daemon import control
 from codespec.daemon.address import Address
 from codespec.daemon.wire import StatusReport
+from codespec.next_edit import NoNextEdit
 
 
 @click.group()
@@ -45,11 +46,11 @@ def start(model: str | None, draft_model: str | None, no_wait: bool, as_json: bo
     """
     settings = load_settings()
     if model is None and draft_model is None:
-        _show(control.start(settings, wait_ready=not no_wait), as_json)
+        show(control.start(settings, wait_ready=not no_wait), as_json)
     else:
         chosen = load_settings(model_settings(model, draft_model)).model
         report = control.switch_model(settings, chosen.target, chosen.draft, wait_ready=not no_wait)
-        _show(report, as_json)
+        show(report, as_json)
 
 
 @command.command()
@@ -76,15 +77,15 @@ def stop(of_all: bool, as_json: bool) -> None:
 @_all_option
 @json_option
 def status(of_all: bool, as_json: bool) -> None:
-    """What it runs, and how it fares. Exit code 3 where it does not run, with --all where none
+    """Show its model, memory and requests. Exit code 3 if it does not run, with --all if none
     does."""
     if of_all:
-        found = control.running()
+        found = control.running_daemons()
         _show_all(found, as_json)
         click.get_current_context().exit(0 if found else 3)
     report = control.status(load_settings())
     if report is not None:
-        _show(report, as_json)
+        show(report, as_json)
         return
     if as_json:
         print_json({"state": "stopped"})
@@ -95,9 +96,9 @@ def status(of_all: bool, as_json: bool) -> None:
 
 
 def _name_others(how_to_end: str, mine: str = "") -> None:
-    """A daemon belongs to the settings that it was started with; others are easily forgotten.
-    mine: the address of the one that is none of them."""
-    n = sum(str(address) != mine for address in control.alive())
+    """Tell of daemons of other settings, which are easily forgotten. mine: the address of the one
+    that does not count."""
+    n = sum(str(address) != mine for address in control.running_addresses())
     if n:
         ways = f"codespec daemon status --all, {how_to_end} --all"
         click.echo(f"{n} of other settings or versions: {ways}")
@@ -118,7 +119,7 @@ def restart(of_all: bool, no_wait: bool, as_json: bool) -> None:
     report = control.restart(load_settings(), wait_ready=not no_wait)
     if not as_json:
         _name_others("restart", report.address)
-    _show(report, as_json)
+    show(report, as_json)
 
 
 @command.command()
@@ -131,7 +132,7 @@ def restart(of_all: bool, no_wait: bool, as_json: bool) -> None:
     help="How many lines to show.",
 )
 def logs(n_lines: int) -> None:
-    """The last lines of its log. The log holds no source text."""
+    """Show the last lines of its log. The log holds no source text."""
     path, lines = control.logs(load_settings(), n_lines)
     click.echo(f"{path}:", err=True)
     for line in lines:
@@ -183,8 +184,8 @@ def http(host: str, port: int, key_file: Path | None, workspaces: tuple[str, ...
     you trust, put a proxy with TLS before it, or come through ssh -L 8012:localhost:8012 SERVER.
     """
     # The web server is loaded for this command alone.
-    from codespec.daemon.access import Access, listen, read_keys
-    from codespec.daemon.http import serve
+    from codespec.http.access import Access, listen, read_keys
+    from codespec.http.server import serve
 
     settings = load_settings()
     access = Access(read_keys(key_file) if key_file else (), workspaces)
@@ -218,7 +219,8 @@ def _show_all(found: list[tuple[Address, StatusReport | None]], as_json: bool) -
             _print(report)
 
 
-def _show(report: StatusReport, as_json: bool) -> None:
+def show(report: StatusReport, as_json: bool) -> None:
+    """Print a report. Exit code 1 for a daemon that cannot answer."""
     if as_json:
         print_json(msgspec.to_builtins(report))
     else:
@@ -236,7 +238,10 @@ def _print(report: StatusReport) -> None:
     if report.model:
         click.echo(f"model     {report.model} on {report.backend} ({report.model_path})")
         if decodes_by_itself(report.model_path):
-            click.echo("          it decodes by itself: nothing is drafted or read ahead for it")
+            click.echo(
+                "          it decodes by itself: nothing is drafted or read ahead for it, and\n"
+                "          completion.eagerness goes by length and habits"
+            )
     click.echo(f"daemon    {report.version}, process {report.pid}, up {report.uptime_s:.0f} s")
     if report.worker_pid:
         memory = f", {report.memory_bytes / 1e6:.0f} MB" if report.memory_bytes else ""
@@ -244,5 +249,13 @@ def _print(report: StatusReport) -> None:
     if report.n_respawns:
         click.echo(f"restarts  {report.n_respawns}, the last one: {report.last_end}")
     click.echo(f"clients   {report.n_clients}, {report.n_requests} requests answered")
+    edits = report.next_edits
+    if edits.n_asked:
+        click.echo(
+            f"edits     {edits.n_proposed} of {edits.n_asked} times a next edit was proposed; "
+            f"{edits.n_made} made, {edits.n_dismissed} dismissed"
+        )
+        for key, n in sorted(edits.why_none.items(), key=lambda of: (-of[1], of[0])):
+            click.echo(f"          {n} none: {NoNextEdit(key).text}")
     click.echo(f"address   {report.address}")
     click.echo(f"log       {report.log}")

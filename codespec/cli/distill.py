@@ -28,17 +28,17 @@ from codespec.cli import (
     printable,
 )
 from codespec.config import load_settings
-from codespec.context.document import workspace_of
+from codespec.documents.from_disk import workspace_of
 from codespec.errors import ConfigError
-from codespec.folders import private_opener
-from codespec.models import drafts
-from codespec.models.drafts import DraftRecord
-from codespec.processes import ENDINGS, NICENESS, module_command
-from codespec.progress import BarOrLines
+from codespec.models import distilled
+from codespec.models.distilled import DraftRecord
+from codespec.system.folders import private_opener
+from codespec.system.processes import NICENESS, TERMINATION_SIGNALS, module_command
+from codespec.system.progress import BarOrLines
 
 if TYPE_CHECKING:
-    from codespec.train.distill.job import Job, Report
-    from codespec.train.distill.plan import Plan
+    from codespec.distill.job import DistillJob, Report
+    from codespec.distill.plan import DistillPlan
 
 
 @click.command()
@@ -120,12 +120,12 @@ def command(
         raise ConfigError(
             "distilling needs PyTorch, which is not installed", "pip install 'codespec[train]'"
         )
-    from codespec.train.distill.job import Job
-    from codespec.train.distill.plan import Plan
+    from codespec.distill.job import DistillJob
+    from codespec.distill.plan import DistillPlan
 
     if not ask:  # of a workspace that is gone a draft model may be left
         check_folder(workspace)
-    job = Job(load_settings(model_settings(target, None)), workspace)
+    job = DistillJob(load_settings(model_settings(target, None)), workspace)
     if ask in (None, "status"):
         _tell_of_more(workspace)
     if ask == "stop":
@@ -145,7 +145,7 @@ def command(
     elif background:
         _start(job, as_json)
     else:
-        plan = Plan(
+        plan = DistillPlan(
             n_tokens=positions,
             minutes=minutes,
             tokens=tokens,
@@ -159,7 +159,8 @@ def command(
 
 
 def _tell_of_more(workspace: Path) -> None:
-    """A draft model belongs to one folder, and serves who has that one open."""
+    """Tell of the whole repository, if this is a folder within: a draft model belongs to one
+    folder, and serves while that one is open."""
     folder = workspace.resolve()
     repository = workspace_of(folder / "file")
     if repository != folder:
@@ -171,8 +172,8 @@ def _tell_of_more(workspace: Path) -> None:
         )
 
 
-def _run(job: Job, plan: Plan, as_json: bool) -> None:
-    from codespec.train.distill.plan import StoppedError
+def _run(job: DistillJob, plan: DistillPlan, as_json: bool) -> None:
+    from codespec.distill.plan import StoppedError
 
     if sys.platform != "win32":
         os.nice(NICENESS)
@@ -202,9 +203,9 @@ def _run(job: Job, plan: Plan, as_json: bool) -> None:
 
 
 @contextmanager
-def _stopped_by_signals(job: Job, heard: list[int]) -> Generator[None, None, None]:
-    """Ctrl-C, or the end of the session: what is being done is kept first. A second one does not
-    wait for that."""
+def _stopped_by_signals(job: DistillJob, heard: list[int]) -> Generator[None, None, None]:
+    """Handle Ctrl-C, or the end of the session: the current step is kept first. A second signal
+    does not wait for that."""
 
     def stop(number: int, _frame: FrameType | None) -> None:
         heard.append(number)
@@ -212,7 +213,9 @@ def _stopped_by_signals(job: Job, heard: list[int]) -> Generator[None, None, Non
         if not job.ask_to_stop():
             raise KeyboardInterrupt
 
-    asked_by = [n for n in (signal.SIGINT, *ENDINGS) if signal.getsignal(n) != signal.SIG_IGN]
+    asked_by = [
+        n for n in (signal.SIGINT, *TERMINATION_SIGNALS) if signal.getsignal(n) != signal.SIG_IGN
+    ]
     before = {number: signal.signal(number, stop) for number in asked_by}
     try:
         yield
@@ -221,8 +224,8 @@ def _stopped_by_signals(job: Job, heard: list[int]) -> Generator[None, None, Non
             signal.signal(number, handler)
 
 
-def _start(job: Job, as_json: bool) -> None:
-    """The same command in a process of its own, which outlives this one."""
+def _start(job: DistillJob, as_json: bool) -> None:
+    """Run the same command in a process of its own, which outlives this one."""
     job.make_folder()
     job.check_idle()
     arguments = [argument for argument in sys.argv[1:] if argument != "--background"]
@@ -245,8 +248,8 @@ def _start(job: Job, as_json: bool) -> None:
         click.echo(f"see how far it is: {ask}")
 
 
-def _show(job: Job, as_json: bool) -> None:
-    report, record, log = job.status(), drafts.read(job.folder), job.work / "log.txt"
+def _show(job: DistillJob, as_json: bool) -> None:
+    report, record, log = job.status(), distilled.read(job.folder), job.work / "log.txt"
     if as_json:
         print_json(msgspec.to_builtins(report) if report else {"stage": "none"})
     elif report is None:
@@ -276,7 +279,7 @@ def _print(record: DraftRecord) -> None:
                 f"{measured.speed:.2f} times the speed of plain decoding"
             )
     if not record.is_current:
-        click.echo(f"It is not used: {drafts.OUTDATED}.")
+        click.echo(f"It is not used: {distilled.OUTDATED}.")
     elif record.pays:
         click.echo(
             "It is the draft model in this workspace from now on, and drafts where that pays."

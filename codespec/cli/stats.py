@@ -7,10 +7,11 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
-from codespec import stats
 from codespec.cli import FiniteRange, json_option, print_json, printable
-from codespec.habits import Habit
-from codespec.stats import LanguageStats, Stats
+from codespec.usage import statistics
+from codespec.usage.habits import Habit
+from codespec.usage.statistics import LanguageStats, Stats
+from codespec.usage.suppression import PlaceKind
 
 
 @click.command()
@@ -19,37 +20,46 @@ from codespec.stats import LanguageStats, Stats
 @click.option("--yes", is_flag=True, help="Delete without asking.")
 @json_option
 def command(days: float | None, delete_all: bool, yes: bool, as_json: bool) -> None:
-    """What was shown and accepted, how much of your code it wrote, how fast it was, and at which
-    kinds of places fewer suggestions are made because you hardly ever accepted any.
+    """Show suggestions and acceptance, the share of your code they wrote, their speed, the kinds of
+    places where fewer suggestions are made because you hardly ever accepted any, and next edits.
 
-    Numbers only, without text or file names, kept on this machine and sent nowhere.
-    `stats.enabled = false` in the settings stops the counting.
+    Numbers only, without text or file names, kept on this machine and sent nowhere. `stats.enabled
+    = false` in the settings stops the counting.
     """
     if delete_all:
         if not yes:
             click.confirm("Delete all statistics?", abort=True, err=True)
-        deleted = stats.delete()
+        deleted = statistics.delete()
         if as_json:
             print_json({"deleted": deleted})
         else:
             click.echo("deleted" if deleted else "there were none")
         return
-    rows = stats.summary(days)
+    rows = statistics.summary(days)
     habits = {key: Habit(*counts) for key, counts in Stats().habits().items()}
+    edits = Stats().next_edits()
     if as_json:
         print_json(
             {
-                "path": str(stats.default_path()),
+                "path": str(statistics.default_path()),
                 "languages": [_as_json(row) for row in rows],
                 "habits": [_habit_as_json(*key, habit) for key, habit in habits.items()],
+                "next_edits": [
+                    {**msgspec.to_builtins(counts), "acceptance": counts.acceptance}
+                    for counts in edits
+                ],
             }
         )
-    elif rows or habits:
+    elif rows or habits or edits:
         if rows:
             _print(rows)
-        for (language, kind), habit in sorted(habits.items()):
-            click.echo(printable(f"unasked, {kind} in {language}: {habit.words}"))
-        click.echo(f"{stats.default_path()}, which stays on this machine; delete: --delete")
+        for counts in edits:
+            of_kind = "" if counts.kind == "all" else f" of kind {counts.kind}"
+            share = f"{counts.n_accepted} accepted, {counts.acceptance:.0%}"
+            click.echo(printable(f"next edits{of_kind}: {counts.n_shown} shown, {share}"))
+        for (language, kind), habit in sorted(habits.items(), key=_place_of):
+            click.echo(printable(f"unasked, {kind.text} in {language}: {habit.words}"))
+        click.echo(f"{statistics.default_path()}, which stays on this machine; delete: --delete")
     else:
         click.echo("nothing was shown yet; statistics come from editors")
 
@@ -59,10 +69,17 @@ def _as_json(row: LanguageStats) -> dict[str, object]:
     return {**values, "acceptance": row.acceptance, "written_share": row.written_share}
 
 
-def _habit_as_json(language: str, kind: str, habit: Habit) -> dict[str, object]:
+def _place_of(item: tuple[tuple[str, PlaceKind], Habit]) -> tuple[str, str]:
+    """Language and kind of place, to sort by."""
+    (language, kind), _ = item
+    return language, kind.text
+
+
+def _habit_as_json(language: str, kind: PlaceKind, habit: Habit) -> dict[str, object]:
     return {
         "language": language,
-        "kind": kind,
+        "kind": kind.text,
+        "kind_key": kind.value,
         "n_shown": habit.n_shown,
         "n_accepted": habit.n_accepted,
         "is_hopeless": habit.is_hopeless,

@@ -6,9 +6,9 @@ that takes text gets `Family.prompt`. Clients' spellings are not all those of vo
 Llama's "▁<PRE>" is written "<PRE> " (`templates`).
 
 Sources: the model cards of Code Llama, DeepSeek Coder, CodeGemma, Codestral, Seed-Coder, Mellum,
-Qwen2.5-Coder, StarCoder 2; Lozhkov et al. 2024, "StarCoder 2 and The Stack v2", section 5.1;
-Continue, core/autocomplete/templating/AutocompleteTemplate.ts; Zed, crates/edit_prediction/src/
-fim.rs.
+Qwen2.5-Coder, SantaCoder, StarCoder 2; Lozhkov et al. 2024, "StarCoder 2 and The Stack v2",
+section 5.1; Continue, core/autocomplete/templating/AutocompleteTemplate.ts; ProxyAI,
+codecompletions/InfillPromptTemplate.kt; Zed, crates/edit_prediction/src/fim.rs.
 """
 
 from __future__ import annotations
@@ -32,8 +32,9 @@ class Files(NamedTuple):
 
 
 class Spelling(NamedTuple):
-    """Markers as a client writes them: before the prefix, the suffix and the middle, "" where the
-    prefix comes last and nothing follows it; before a repository and each of its files."""
+    """Markers as a client writes them: before the prefix, "" where it comes first; the suffix; the
+    middle, "" where the prefix comes last and nothing follows it; before a repository and each of
+    its files."""
 
     prefix: str
     suffix: str
@@ -43,13 +44,13 @@ class Spelling(NamedTuple):
 
 
 class Family(NamedTuple):
-    """Models that are asked in one way.
+    """A family of models with one prompt format.
 
     prefix, suffix, middle: markers before these, as the vocabulary spells them; "" for a middle
-               that nothing marks, as there is nothing behind the prefix.
+        without a marker, as nothing stands behind the prefix.
     named:     matches the names of its models, where others share their vocabulary.
-    files:     how other files are told; None: as comments.
-    ends:      further markers before which what the model writes is over.
+    files:     markers of other files; None: other files are comments.
+    ends:      further markers that end the output.
     spellings: markers as clients write them, beside those of the vocabulary.
     """
 
@@ -68,23 +69,24 @@ class Family(NamedTuple):
 
     @property
     def texts(self) -> tuple[str, ...]:
-        """All of its markers, those of other files included."""
+        """All markers of the family, those of other files included."""
         files = self.files or Files()
         return tuple(filter(None, (*self.markers, files.repository, files.file)))
 
     @property
     def spelled(self) -> tuple[Spelling, ...]:
-        """All its spellings: none is the beginning of a later one."""
+        """All spellings of the markers, that of the vocabulary last. Where several fit a prompt,
+        the one with the longest markers is meant."""
         files = self.files or Files()
         return (*self.spellings, Spelling(*self.markers, files.repository, files.file))
 
     def tokens(self, ids: Mapping[str, int]) -> FimTokens:
-        """Its markers in a vocabulary that has them. `ids`: by text."""
+        """The ids of the markers in a vocabulary that has them. ids: by text."""
         prefix, suffix, middle = (ids.get(text, -1) for text in self.markers)
         return FimTokens(prefix, suffix, middle, self.order, self._files_in(ids))
 
     def _files_in(self, ids: Mapping[str, int]) -> FileMarkers | None:
-        """None where the vocabulary lacks a marker of files."""
+        """The ids of the markers of files; None where the vocabulary lacks one."""
         files = self.files
         if files is None or any(t and t not in ids for t in (files.repository, files.file)):
             return None
@@ -128,18 +130,44 @@ FAMILIES: tuple[Family, ...] = (
         "[PREFIX]", "[SUFFIX]", "", "suffix-first",
         re.compile(r"(?<!mamba.)codestral", re.IGNORECASE),
         Files(heading="+++++ ", is_inside=True),
+        spellings=(Spelling("[PREFIX]", "[SUFFIX]", "[MIDDLE]"),),
     ),
-    Family(  # StarCoder, Granite
-        "<fim_prefix>", "<fim_suffix>", "<fim_middle>", files=_STARCODER, ends=("<reponame>",)
+    Family(  # StarCoder, Granite; CodeQwen 1.5
+        "<fim_prefix>", "<fim_suffix>", "<fim_middle>", files=_STARCODER, ends=("<reponame>",),
+        spellings=(
+            Spelling("<fim_prefix>", " <fim_suffix> ", "<fim_middle>", "<reponame>", "<filename>"),
+            Spelling("<fim_prefix>", "<fim_suffix>", "<fim_middle>", "<reponame>", "<file_sep>"),
+        ),
     ),
+    Family("<fim-prefix>", "<fim-suffix>", "<fim-middle>"),  # SantaCoder
     Family(  # Qwen, CodeGemma
         "<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>",
         files=Files("<|repo_name|>", "<|file_sep|>"), ends=("<|file_separator|>",),
+        spellings=(
+            Spelling(
+                "<|fim_prefix|> ", " <|fim_suffix|>", " <|fim_middle|>",
+                "<|repo_name|>", "<|file_sep|>",
+            ),
+            Spelling(
+                "<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>", file="<|file_separator|>"
+            ),
+            Spelling("", "<|fim_suffix|>", "<|fim_middle|>"),
+        ),
     ),
-    Family("<｜fim▁begin｜>", "<｜fim▁hole｜>", "<｜fim▁end｜>"),  # DeepSeek Coder
+    Family(  # DeepSeek Coder
+        "<｜fim▁begin｜>", "<｜fim▁hole｜>", "<｜fim▁end｜>",
+        spellings=(
+            Spelling("<|fim▁begin|>", "<|fim▁hole|>", "<|fim▁end|>"),
+            Spelling("<|fim_begin|>", "<|fim_hole|>", "<|fim_end|>"),
+        ),
+    ),
     Family(  # Code Llama
         "▁<PRE>", "▁<SUF>", "▁<MID>",
-        spellings=(Spelling("<PRE> ", " <SUF>", " <MID>"), Spelling("<PRE>", " <SUF>", " <MID>")),
+        spellings=(
+            Spelling("<PRE> ", " <SUF>", " <MID>"),
+            Spelling("<PRE>", " <SUF>", " <MID>"),
+            Spelling("<PRE>", "<SUF>", "<MID>"),
+        ),
     ),
     Family(
         "<|code_prefix|>", "<|code_suffix|>", "<|code_middle|>",
@@ -151,11 +179,16 @@ FAMILIES: tuple[Family, ...] = (
     ),
     Family("<[fim-prefix]>", "<[fim-suffix]>", "<[fim-middle]>", "suffix-first"),  # Seed-Coder
 )  # fmt: skip
-"""The first that fits is a model's own."""
+"""Known families; the first that fits a model is its own."""
+
+BEGINNINGS = ("<s>", "<bos>", "<|endoftext|>", "<|begin_of_text|>", "<｜begin▁of▁sentence｜>")
+"""Tokens that begin a text, as clients spell them: of Code Llama and Codestral, CodeGemma, Qwen and
+StarCoder, Llama 3, DeepSeek Coder."""
 
 
 def family_in(texts: Mapping[str, int], names: str) -> Family | None:
-    """The family of a model with these texts in its vocabulary. `names`: what it is called."""
+    """The family of a model with these texts in its vocabulary; None for an unknown one. names:
+    names of the model."""
     for family in FAMILIES:
         is_meant = family.named is None or family.named.search(names)
         if is_meant and all(text in texts for text in family.markers if text):
@@ -164,8 +197,7 @@ def family_in(texts: Mapping[str, int], names: str) -> Family | None:
 
 
 def ends_in(ids: Mapping[str, int]) -> frozenset[int]:
-    """Ids of markers that another file begins with, in any family: what is written before them is
-    over."""
+    """Ids of markers that begin another file, in any family: they end the output."""
     texts = {text for family in FAMILIES for text in family.ends}
     texts |= {text for family in FAMILIES if family.files for text in family.files[:2]}
     return frozenset(ids[text] for text in texts if text in ids)

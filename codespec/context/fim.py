@@ -35,10 +35,10 @@ def assemble(
     before: Tokens = NO_TOKENS,
     n_in_line: int = 0,
 ) -> tuple[Tokens, bool]:
-    """(prompt, whether it is a FIM prompt). Without FIM ids the model continues `left` alone.
+    """(prompt, True for a FIM prompt). Without FIM ids the model continues `left` alone.
 
-    before:    what goes first, see `snippets.Rendered`.
-    n_in_line: how many of `left` stand on the cursor's line.
+    before:    tokens that go first, see `snippets.Rendered`.
+    n_in_line: tokens at the end of `left` that stand on the cursor's line.
     """
     head = [*([] if info.bos is None else [info.bos]), *before.tolist()]
     if info.fim is None:
@@ -51,8 +51,9 @@ def assemble(
 def in_order(
     order: FimOrder, markers: tuple[Part, Part, Part], above: Part, line: Part, right: Part
 ) -> tuple[Part, ...]:
-    """Parts of a prompt. `markers`: before the prefix, the suffix, the middle; `above`, `line`: the
-    text before the cursor's line, and in it before the cursor; `right`: after it."""
+    """The parts of a prompt in the order of `order`. markers: those before the prefix, the suffix,
+    the middle; above, line: the text before the cursor's line, and in it before the cursor; right:
+    the text after the cursor."""
     prefix, suffix, middle = markers
     if order == "spm":
         return prefix, suffix, right, middle, above, line
@@ -85,7 +86,7 @@ def other_files(
 
 
 def n_markers(info: ModelInfo) -> int:
-    """Tokens a prompt has beside the document's own."""
+    """Tokens of a prompt beside the document's own."""
     return (info.bos is not None) + (len(info.fim.markers) if info.fim else 0)
 
 

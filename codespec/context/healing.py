@@ -3,7 +3,7 @@
 The model has hardly ever seen `ret` as a token of its own before `urn`, or four spaces before four
 more. So when the text before the cursor ends in a word or in blanks, its last token is held back
 from the prompt, and the output is restricted to tokens that spell the held-back bytes first. The
-restriction is part of the law: it applies with and without drafting alike.
+restriction is part of the next-token distribution: it applies with and without drafting alike.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from codespec.types import Tokenizer, Tokens
 
 
 def vocabulary_of(tokenizer: Tokenizer) -> Vocabulary:
-    """The bytes of all of its tokens."""
+    """The bytes of all tokens of a tokenizer, indexed."""
     return Vocabulary([tokenizer.piece(t) for t in range(tokenizer.n_vocab)])
 
 
@@ -50,7 +50,7 @@ class HealingMask:
 
 
 def n_repeating(emitted: Sequence[int], healed: bytes, tokenizer: Tokenizer) -> int:
-    """How many of an output's tokens spell nothing but what was held back."""
+    """Number of an output's first tokens that only spell the held-back bytes."""
     n, n_missing = 0, len(healed)
     while n_missing > 0 and n < len(emitted):
         n_missing -= len(tokenizer.piece(emitted[n]))

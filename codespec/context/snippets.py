@@ -1,18 +1,19 @@
-"""Text of other files in the prompt: which snippets, in which order, and how the model is told.
+"""Text of other files in the prompt: choice and order of snippets, and their format.
 
-A prompt that changes at its beginning is read anew by the model, so what was shown once stays where
-it is: new snippets come after the old ones, until the budget is spent and all are chosen again.
+A prompt that changes at its beginning is read anew by the model, so a snippet stays where it was
+first shown: new snippets come after the old ones, until the budget is spent and all are chosen
+again.
 
-Models see them as they were trained to (`types.FileMarkers`): the repository's name, the files,
+Models read them as they were trained to (`types.FileMarkers`): the repository's name, the files,
 last the path of the cursor's own, each behind its marker (Hui et al. 2024, "Qwen2.5-Coder technical
-report"). Others see them as comments above the text.
+report"). Others read them as comments above the text.
 """
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -24,24 +25,24 @@ _HASH_COMMENTS = re.compile(r"\.(pyi?|rb|sh|pl|r|ya?ml|toml|cmake|mk|exs?|jl)", 
 
 
 class Shelf:
-    """The snippets that one document's prompt holds, in order."""
+    """Snippets of one document's prompt, in order."""
 
     def __init__(self) -> None:
         self._snippets: list[Snippet] = []
 
-    def forget(self, path: str) -> None:
-        """Show nothing of this file that was shown before."""
-        self._snippets = [s for s in self._snippets if s.path != path]
+    def forget(self, paths: Collection[str]) -> None:
+        """Remove the snippets of these files."""
+        self._snippets = [s for s in self._snippets if s.path not in paths]
 
     def choose(
         self,
         wanted: Sequence[Snippet],
         n_tokens: Callable[[Snippet], int],
         max_tokens: int,
-        allowed: Callable[[str], bool],
     ) -> tuple[Snippet, ...]:
-        """wanted: best first. allowed: whether a file's text may be shown at all (now)."""
-        kept = [s for s in self._snippets if allowed(s.path)]
+        """The snippets shown so far, then those of `wanted`, best first, that fit in
+        `max_tokens`."""
+        kept = list(self._snippets)
         room = max_tokens - sum(map(n_tokens, kept))
         left_out: list[Snippet] = []
         for snippet in wanted:
@@ -54,16 +55,16 @@ class Shelf:
             elif n <= max_tokens:
                 left_out.append(snippet)
         if left_out and left_out[0] is next(iter(wanted)):
-            # The best one has no room: begin again with what is wanted now.
+            # No room for the best one: begin again with the snippets wanted now.
             self._snippets = []
-            kept = list(self.choose(wanted, n_tokens, max_tokens, allowed))
+            kept = list(self.choose(wanted, n_tokens, max_tokens))
         self._snippets = kept
         return tuple(kept)
 
 
 def _is_shown(shown: Snippet, wanted: Snippet) -> bool:
-    """Whether what is wanted stands there; of an edit that goes on, most of it: the rest is not
-    worth reading the document again for."""
+    """True if the wanted text is shown already; of an edit that grows, half of it suffices: the
+    rest is not worth reading the document again for."""
     if shown.path != wanted.path:
         return False
     is_edit = shown.source == wanted.source == "edits"
@@ -89,7 +90,8 @@ NOTHING_SHOWN = Rendered()
 def render(
     snippets: Sequence[Snippet], info: ModelInfo, tokenizer: Tokenizer, path: str, root: str
 ) -> Rendered:
-    """None for no snippets. path: of the document. root: of its workspace."""
+    """The tokens of snippets, none for no snippets. path: of the document. root: of its
+    workspace."""
     if not snippets:
         return NOTHING_SHOWN
     files = info.fim.files if info.fim is not None else None
@@ -97,9 +99,11 @@ def render(
         mark = "#" if _HASH_COMMENTS.fullmatch(os.path.splitext(path)[1]) else "//"
         comments = "".join(_as_comment(s, mark, root) for s in snippets)
         return Rendered(inside=tokenizer.encode(comments))
+    others = [(_relative(s.path, root), s.text) for s in snippets]
+    own = _relative(path, root)
     parts, inside = other_files(
-        [(_relative(s.path, root), s.text) for s in snippets],
-        _relative(path, root),
+        others,
+        own,
         os.path.basename(root),
         files.repository if files.repository >= 0 else None,
         files.file if files.file >= 0 else None,

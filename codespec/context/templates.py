@@ -2,76 +2,251 @@
 
 Read as plain text, markers would be continued with more markers, so the parts between them are told
 apart, and the model that answers gets them in its own format. `families` has the spellings.
+
+Documents name markers, too. Of several places of one marker, the one is taken that begins a line or
+a part, as templates write them, else one that stands in no quotes, and of equals the last.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from codespec.context import families
-from codespec.context.families import Spelling
+from codespec.context.families import Family, Spelling
+
+_MOST_PLACES = 1024
+"""Places of one marker that are compared; the last ones."""
+_LINE_CHARS = 256
+"""Characters of a marker's line that are looked at on either side, for quotes."""
+_QUOTED, _WITHIN, _BEGINS, _ENDS = range(4)
+"""Strengths of a marker's place: in quotes, within a line, at the beginning of a line or a part, at
+the end of the prompt."""
+_MARKED, _HEADED, _UNMARKED = range(3)
+"""Kinds of readings: markers begin the prompt; other text does; no marker stands before the
+prefix."""
 
 
-class Parts(NamedTuple):
-    """files: (name or "", text) of others that the prompt shows."""
+class PromptParts(NamedTuple):
+    """A prompt's parts. files: (name or "", text) of other files in it."""
 
     prefix: str
     suffix: str = ""
     files: tuple[tuple[str, str], ...] = ()
 
 
-def parted(prompt: str) -> Parts:
-    """The parts of a prompt that is written by some template. Any other prompt is all prefix."""
+class _Reading(NamedTuple):
+    """A prompt by one spelling. The least one is right.
+
+    kind:  `_MARKED`, `_HEADED` or `_UNMARKED`.
+    start: the place of its first FIM marker.
+    lacks: True if no marker of the spelling's files stands before that.
+    weak:  less for a stronger place of the marker between prefix and suffix.
+    early: less for a later one.
+    short: less for longer markers, blanks around them included.
+    """
+
+    kind: int
+    start: int
+    lacks: bool
+    weak: int
+    early: int
+    short: int
+    prefix: str
+    suffix: str
+    family: Family
+    template: Spelling
+
+    def parts(self, prompt: str) -> PromptParts:
+        """The parts of the prompt that was read."""
+        head, inner, prefix = prompt[: self.start], (), self.prefix
+        if self.family.files and self.family.files.heading:
+            inner, prefix = _headed_files(prefix, self.family.files.heading)
+        if self.kind == _MARKED:
+            files = _files(head, self.template)
+        else:  # Text before the first marker is one file without a name.
+            files = (("", head),) if head.strip() else ()
+        return PromptParts(prefix, self.suffix, files + inner)
+
+
+def parted(prompt: str) -> PromptParts:
+    """Split a prompt that follows a known template. Any other prompt is all prefix."""
+    text = _without_beginning(prompt)
+    found = min(_readings(text), key=lambda reading: reading[:6], default=None)
+    return found.parts(text) if found else _of_files(text) or PromptParts(prompt)
+
+
+def has_markers(text: str) -> bool:
+    """True if a text that follows no template uses markers of one, outside quotes: two different
+    ones, or one at either end."""
+    return any(_uses(text, spelling) for family in families.FAMILIES for spelling in family.spelled)
+
+
+def _uses(text: str, spelling: Spelling) -> bool:
+    markers = (marker.strip() for marker in spelling[:3])
+    used = [m for m in markers if m and _place(text, m, 0, len(text)) is not None]
+    return len(used) > 1 or any(text.startswith(m) or text.endswith(m) for m in used)
+
+
+def _without_beginning(prompt: str) -> str:
+    """The prompt without the token that begins a text, where a marker follows it."""
+    for token in families.BEGINNINGS:
+        rest = prompt.removeprefix(token)
+        if rest != prompt and rest.startswith(_firsts()):
+            return rest
+    return prompt
+
+
+def _firsts() -> tuple[str, ...]:
+    """Markers that a prompt may begin with."""
+    spellings = (spelling for family in families.FAMILIES for spelling in family.spelled)
+    return tuple(text for s in spellings for text in (s.prefix, s.suffix, *s[3:]) if text)
+
+
+def _readings(prompt: str) -> Iterator[_Reading]:
     for family in families.FAMILIES:
         for spelling in family.spelled:
-            found = _parted(prompt, spelling, family.files.heading if family.files else "")
-            if found is not None:
-                return found
-    return Parts(prompt)
+            for is_suffix_first in (False, True):
+                found = _read(prompt, family, spelling, is_suffix_first)
+                if found is not None:
+                    yield found
 
 
-def _parted(prompt: str, template: Spelling, heading: str) -> Parts | None:
-    start = 0
-    if prompt.startswith(tuple(filter(None, (template.repository, template.file)))):
-        places = (prompt.find(template.prefix), prompt.find(template.suffix))
-        start = min((place for place in places if place >= 0), default=0)
-    head, body = prompt[:start], prompt[start:]
-    is_suffix_first = body.startswith(template.suffix)
-    if not is_suffix_first and not body.startswith(template.prefix):
-        return None
+def _read(
+    prompt: str, family: Family, template: Spelling, is_suffix_first: bool
+) -> _Reading | None:
+    """The prompt by one spelling in one order; None for one that does not follow it."""
     first, second = template.prefix, template.suffix
     if is_suffix_first:
         first, second = second, first
-    inner, middle, begun = body[len(first) :], "", ""
-    if template.middle:
-        inner, middle, begun = inner.rpartition(template.middle)
-    elif not is_suffix_first:
+    if not second or not (template.middle or is_suffix_first):
         return None
-    if middle != template.middle or inner.count(second) != 1:
+    end = _middle(prompt, second, template)
+    begins = bool(first) and prompt.startswith(first)
+    low = len(first) if begins else 0
+    place = None if end is None else _place(prompt, second, low, end, (first,), any_quotes=True)
+    if place is None:
         return None
-    prefix, _, suffix = inner.partition(second)
-    if is_suffix_first:
-        prefix, suffix = suffix, prefix
-    # What follows the last marker is a middle that has begun, or all that is before the cursor
+    start = 0 if begins or not first else _place(prompt, first, 0, place)
+    if start is None:
+        return None
+    kind = _kind(prompt, start, template) if first else _UNMARKED
+    before, between = prompt[start + len(first) : place], prompt[place + len(second) : end]
+    prefix, suffix = (between, before) if is_suffix_first else (before, between)
+    # What stands after the last marker is a middle that has begun, or all text before the cursor
     # ("<fim_prefix><fim_suffix>...<fim_middle>...").
-    prefix += begun
-    if heading:
-        files, prefix = _headed_files(prefix, heading)
-    else:
-        files = _files(head, template)
-    return Parts(prefix, suffix, files)
+    begun = "" if end is None else prompt[end + len(template.middle) :]
+    may_have_begun = family.middle and (template == family.spelled[-1] or not prefix)
+    if begun and not (kind == _MARKED and may_have_begun):
+        return None
+    strength = _strength(prompt, second, place, (first,))
+    if (kind == _HEADED and not template.middle) or (kind == _UNMARKED and strength == _QUOTED):
+        return None
+    lacks = start > 0 and template.file not in prompt[:start]
+    early, short = -prompt.find(second.strip(), place), -len("".join(template[:3]))
+    rank = (kind, start, lacks, -strength, early, short)
+    return _Reading(*rank, prefix + begun, suffix, family, template)
+
+
+def _middle(prompt: str, second: str, template: Spelling) -> int | None:
+    """The place of the middle's marker, behind the first `second`; the prompt's end for a spelling
+    without one. None for a prompt that lacks it."""
+    if not template.middle:
+        return len(prompt)
+    low = prompt.find(second) + len(second)
+    return _place(prompt, template.middle, low, len(prompt), template[:2], any_quotes=True)
+
+
+def _kind(prompt: str, start: int, template: Spelling) -> int:
+    """The kind of a reading whose first FIM marker stands at `start`."""
+    heads = tuple(filter(None, (template.repository, template.file)))
+    return _MARKED if not start or prompt.startswith(heads) else _HEADED
+
+
+def _place(
+    text: str,
+    marker: str,
+    low: int,
+    high: int,
+    others: Sequence[str] = (),
+    *,
+    any_quotes: bool = False,
+) -> int | None:
+    """The place of a marker in text[low:high]; None for none, nor for one in quotes alone unless
+    `any_quotes`. others: markers that it may follow directly."""
+    best, most = None, _QUOTED - any_quotes
+    place = text.rfind(marker, low, high)
+    for _ in range(_MOST_PLACES):
+        if place < 0:
+            break
+        strength = _strength(text, marker, place, others)
+        if strength > most:
+            best, most = place, strength
+        if strength >= _BEGINS:
+            break
+        place = text.rfind(marker, low, place)
+    return best
+
+
+def _strength(text: str, marker: str, place: int, others: Sequence[str] = ()) -> int:
+    """The strength of this place of a marker: `_QUOTED`, `_WITHIN`, `_BEGINS` or `_ENDS`."""
+    end = place + len(marker)
+    if not place or text[place - 1] == "\n":
+        return _BEGINS
+    before = text[max(0, place - _LINE_CHARS) : place].rpartition("\n")[2]
+    after, is_whole, _ = text[end : end + _LINE_CHARS].partition("\n")
+    # The last line is cut at the cursor, so its quotes may be open.
+    is_cut = not is_whole and end + _LINE_CHARS >= len(text)
+    for quote in "\"'`":
+        if before.count(quote) % 2 and (is_cut or quote in after):
+            return _QUOTED
+    if end == len(text):
+        return _ENDS
+    return _BEGINS if before.endswith(tuple(filter(None, others))) else _WITHIN
+
+
+def _of_files(prompt: str) -> PromptParts | None:
+    """The parts of a prompt that has markers of a repository and its files alone: the last file is
+    the document, up to the cursor. None for another prompt."""
+    for family in families.FAMILIES:
+        for template in family.spelled:
+            if template.repository and template.file and prompt.startswith(template.repository):
+                _, *files = _cut(prompt, template.file)
+                if files:
+                    own = files.pop().partition("\n")[2]
+                    return PromptParts(own, "", _named(files))
+    return None
 
 
 def _files(head: str, template: Spelling) -> tuple[tuple[str, str], ...]:
-    """Files before the document. They have names where their repository has one, or never has."""
+    """The files before the document. They have names where their repository has one, or never
+    has."""
     if not template.file:
         return ()
-    repository, *files = head.split(template.file)
-    are_named = bool(repository) or not template.repository
-    pairs = [file.partition("\n") if are_named else ("", "", file) for file in files]
-    # The last one may be the document's own name.
+    repository, *files = _cut(head, template.file)
+    if repository or not template.repository:
+        return _named(files)
+    return tuple(("", text) for text in files if text.strip())
+
+
+def _named(files: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    """(name, text) of files that begin with a line of their name. The last one may be the
+    document's own name, without a text."""
+    pairs = [file.partition("\n") for file in files]
     return tuple((name.strip(), text) for name, _, text in pairs if text.strip())
+
+
+def _cut(text: str, marker: str) -> list[str]:
+    """The pieces of a text between markers that stand in no quotes."""
+    pieces, begin = list[str](), 0
+    place = text.find(marker)
+    while place >= 0:
+        if _strength(text, marker, place) != _QUOTED:
+            pieces.append(text[begin:place])
+            begin = place + len(marker)
+        place = text.find(marker, place + len(marker))
+    return [*pieces, text[begin:]]
 
 
 def _headed_files(prefix: str, heading: str) -> tuple[tuple[tuple[str, str], ...], str]:

@@ -1,10 +1,17 @@
 """One model in memory for all editors: supervisor process, model worker child, and clients.
 
-    client (editor, CLI) --socket--> server + supervisor --pipes--> worker (the only native code)
+    client (editor, CLI) --socket--> listener + supervisor --pipes--> worker (the only native code)
 
-Rooms: wire (frames and messages), payload (what they carry), address (where a daemon lives), lock,
-logs, scheduler (which request is next), process (one worker child), keeper (its lives), supervisor
-(routing, deadlines), server (sockets), worker (the child's side), spawn, client and async_client
-(the way in), control (start, stop, status); http, access, dialects and current (the front for
-HTTP).
+Both ends: wire (frames and messages), payload (their content), address (where a daemon lives),
+lock, logs.
+
+The daemon's process: listener (sockets), supervisor (routing, deadlines), scheduler (which request
+is next), keeper (loads and respawns the worker), process (one worker child), health and
+worker_memory (limits of a worker).
+
+The worker's process: worker.
+
+Clients: client and async_client, current_client (follows changes of the settings), spawn (starts
+the daemon), control (start, stop, status). HTTP clients come through `codespec.http`, a process of
+its own.
 """

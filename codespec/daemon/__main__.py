@@ -11,8 +11,11 @@ _LOCK_S = 10.0  # a predecessor may still be stopping
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Arguments: transport ("unix" or "tcp"), settings as JSON and, for who looks for it among
-    processes, the folder of its sockets; first "--detach", to run in the background."""
+    """Run the daemon. Returns: an exit status.
+
+    arguments: transport ("unix" or "tcp"), settings as JSON, and the folder of its sockets, by
+    which it can be found among processes; before them, "--detach" runs it in the background.
+    """
     arguments = list(arguments)
     if arguments[:1] == ["--detach"]:
         # Before the imports: a process of one thread that has opened nothing forks safely.
@@ -33,9 +36,9 @@ def main(arguments: Sequence[str]) -> int:
     from codespec import __version__
     from codespec.config import Settings
     from codespec.daemon.address import address_of
+    from codespec.daemon.listener import DaemonServer
     from codespec.daemon.lock import FileLock
     from codespec.daemon.logs import set_up
-    from codespec.daemon.server import Server
     from codespec.errors import CodespecError
 
     log = logging.getLogger("codespec.daemon")
@@ -54,7 +57,7 @@ def main(arguments: Sequence[str]) -> int:
         log.info("codespec daemon %s starts", __version__)
 
         async def run() -> None:
-            await Server(settings, address).run()
+            await DaemonServer(settings, address).run()
 
         asyncio.run(run())
         log.info("codespec daemon ends")

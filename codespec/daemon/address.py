@@ -1,10 +1,10 @@
-"""Where a daemon lives: names, folders, keys.
+"""Addresses of daemons: names, folders, keys.
 
-The version and everything the engine is built from are part of the name, so a client never
-talks to a daemon of another version or model, and two of them never fight over one socket.
+The version and everything the engine is built from are part of the name, so a client never talks to
+a daemon of another version or model, and two of them never fight over one socket.
 
-Unix: a socket in a folder that only the user can enter. Windows, where asyncio has no Unix
-sockets: a loopback port and a key, both in a file that only the user can read.
+Unix: a socket in a folder that only the user can enter. Windows, where asyncio has no Unix sockets:
+a loopback port and a key, both in a file that only the user can read.
 """
 
 from __future__ import annotations
@@ -25,8 +25,8 @@ import msgspec
 from codespec import __version__
 from codespec.backends.registry import in_full
 from codespec.config import Settings
-from codespec.errors import ConfigError, DaemonError
-from codespec.folders import log_dir, runtime_dir
+from codespec.errors import CodespecError, ConfigError, DaemonError
+from codespec.system.folders import log_dir, runtime_dir
 
 Transport: TypeAlias = Literal["unix", "tcp"]
 
@@ -36,8 +36,8 @@ _MAX_SOCKET_PATH_BYTES = 103
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Files of one daemon. `socket`: where it listens (unix); `port_file`: where to find out
-    (tcp); `lock`: held while it lives; `start_lock`: held by the client that starts it."""
+    """Files of one daemon. socket: it listens there (unix); port_file: holds port and key (tcp);
+    lock: held while it lives; start_lock: held by the client that starts it."""
 
     name: str
     transport: Transport
@@ -52,6 +52,8 @@ class Address:
 
 
 class PortFile(msgspec.Struct, frozen=True):
+    """Content of a port file. key: a client must show it."""
+
     port: int
     key: str
 
@@ -63,8 +65,8 @@ def default_transport() -> Transport:
 def resolved(settings: Settings) -> Settings:
     """The same settings for a process in another folder: model files made absolute.
 
-    Raises: ConfigError as `registry.in_full`, and for names that are not UTF-8, in which settings
-        travel.
+    Raises: ConfigError as `backends.registry.in_full`, and for names that are not UTF-8, in which
+    settings travel.
     """
 
     def absolute(path: str) -> str:
@@ -73,7 +75,8 @@ def resolved(settings: Settings) -> Settings:
     model = msgspec.structs.replace(
         settings.model, target=absolute(settings.model.target), draft=absolute(settings.model.draft)
     )
-    found = msgspec.structs.replace(settings, model=model)
+    edits = msgspec.structs.replace(settings.edits, model=absolute(settings.edits.model))
+    found = msgspec.structs.replace(settings, model=model, edits=edits)
     try:
         msgspec.json.encode(found)
     except UnicodeEncodeError as e:
@@ -84,16 +87,29 @@ def resolved(settings: Settings) -> Settings:
 
 
 def address_of(settings: Settings, transport: Transport | None = None) -> Address:
-    """The address that these settings lead to. Creates the folders.
+    """The address that these settings lead to. Creates the folders. transport: None: the system's.
 
-    Raises: ConfigError as `resolved`, and for folders that cannot be created, DaemonError for one
-        not private.
+    Raises: ConfigError as `resolved`, and for folders that cannot be created; DaemonError for one
+    that is not private.
     """
     return _address(_folder(), f"{__version__}-{_identity(resolved(settings))}", transport)
 
 
+def leads_elsewhere(settings: Settings, before: Settings) -> bool:
+    """True if these settings belong to another daemon than those before, which may be unusable.
+
+    Raises: as `address_of`, for `settings`.
+    """
+    address = address_of(settings)
+    try:
+        return address != address_of(before)
+    except CodespecError:
+        return True
+
+
 def known_addresses() -> list[Address]:
-    """Of all daemons that this user ever had, of any version and settings, running or not.
+    """Addresses of all daemons that this user ever had, of any version and settings, running or
+    not.
 
     Raises: as `address_of`.
     """
@@ -124,7 +140,8 @@ def _address(folder: Path, name: str, transport: Transport | None = None) -> Add
 
 
 def _log_folder(folder: Path) -> Path:
-    """Beside the socket where the usual one cannot be made, as in a home that is read-only."""
+    """The folder of log files: beside the socket if the usual one cannot be made, as in a home that
+    is read-only."""
     try:
         return log_dir()
     except ConfigError:
@@ -132,10 +149,12 @@ def _log_folder(folder: Path) -> Path:
 
 
 def _identity(settings: Settings) -> str:
-    """Hash of what an engine is built from; the rest may differ between clients of one daemon."""
+    """Hash of everything an engine is built from; the rest may differ between clients of one
+    daemon."""
     parts = (
         settings.model,
         settings.drafting,
+        settings.edits.model,
         settings.context,
         settings.index.exclude,
         settings.completion.n_prefix_tokens,
@@ -191,12 +210,12 @@ def new_key() -> str:
 
 
 def same_key(given: str, expected: str) -> bool:
-    """In constant time."""
+    """True if the keys are equal; takes constant time."""
     return hmac.compare_digest(given.encode("utf-8", "replace"), expected.encode())
 
 
 def write_port_file(address: Address, content: PortFile) -> None:
-    """Readable by the user only, never seen half-written."""
+    """Write the port file: readable by the user only, never seen half-written."""
     temporary = address.port_file.with_suffix(".new")
     temporary.unlink(missing_ok=True)
     fd = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
@@ -206,7 +225,7 @@ def write_port_file(address: Address, content: PortFile) -> None:
 
 
 def read_port_file(address: Address) -> PortFile | None:
-    """None where there is none, or none that makes sense."""
+    """Content of the port file; None if there is none, or none that makes sense."""
     try:
         return msgspec.json.decode(address.port_file.read_bytes(), type=PortFile)
     except (OSError, msgspec.DecodeError):

@@ -1,7 +1,7 @@
-"""Client of the daemon for event loops: the language server's way in.
+"""Client of the daemon for event loops, used by the language server and the HTTP front.
 
-Never blocks the loop, never raises at the caller: whatever goes wrong, an empty completion with
-a reason comes back inside the deadline, and the connection is mended in the background.
+Never blocks the loop, never raises at the caller: whatever goes wrong, an empty completion with a
+reason comes back inside the deadline, and the connection is mended in the background.
 """
 
 from __future__ import annotations
@@ -12,33 +12,35 @@ import logging
 import sys
 from collections.abc import Callable
 from itertools import count
-from typing import TypeVar
+from typing import TypeVar, overload
 
 from codespec import __version__
 from codespec.config import Settings
 from codespec.daemon import payload, wire
 from codespec.daemon.address import Address, Transport, address_of, read_port_file
 from codespec.daemon.lock import is_free, unresponsive
-from codespec.daemon.logs import outline
 from codespec.daemon.spawn import Starter
 from codespec.errors import CodespecError, DaemonError
+from codespec.next_edit import NextEditRequest, NextEdits, NoNextEdit
+from codespec.reasons import NoSuggestion
 from codespec.requests import Completion, CompletionRequest, OnProgress
+from codespec.system.log_privacy import outline
 
 log = logging.getLogger(__name__)
 
-# Of the client's deadline, for the way back.
+# Reserve before the client's deadline: the answer needs it to reach the client.
 _MARGIN_MS = 5.0
-# A daemon that could not be started is not tried at every keystroke.
+# Pause after a failed start: it is not repeated at every keystroke.
 _RETRY_S = 5.0
-# Nobody waits for it; by then it is of no use.
+# Deadline of a prefetch, which is of no use by then.
 _PREFETCH_MS = 10_000.0
 
 _T = TypeVar("_T")
 
 
 class AsyncClient:
-    """All methods on one event loop. `on_state` hears every change, from "starting" on. What a
-    callback raises is logged, and ends nothing."""
+    """A client on one event loop, which all methods must be called on. on_state: called with every
+    change of state, from "starting" on. Exceptions of a callback are logged, and end nothing."""
 
     def __init__(
         self,
@@ -50,7 +52,7 @@ class AsyncClient:
         self._transport: Transport | None = transport
         self._on_state = on_state
         self._ids = count(1)
-        self._pending: dict[int, asyncio.Future[wire.Completed | wire.Failed]] = {}
+        self._pending: dict[int, asyncio.Future[wire.Answer]] = {}
         self._listeners: dict[int, OnProgress] = {}
         self._writer: asyncio.StreamWriter | None = None
         self._connected: asyncio.Task[None] | None = None
@@ -78,15 +80,17 @@ class AsyncClient:
         on_progress: OnProgress | None = None,
         linger_ms: float = 0.0,
     ) -> Completion:
-        """`request.deadline_ms` must be set. A newer request for the same `request.document`, where
-        it has a name, takes this one's place. Cancelling the task cancels the request. `linger_ms`:
-        the completion may take so much longer while nobody else needs the model; what there is so
-        far is told on the way.
+        """Complete a request, whose `deadline_ms` must be set. A newer request for the same
+        `request.document`, if it has a name, takes this one's place. Cancelling the task cancels
+        the request.
+
+        linger_ms: the completion may take so much longer while nobody else needs the model; the
+            text so far is passed to `on_progress` on the way.
         """
         try:
             return await self.ask(request, on_progress, linger_ms)
         except CodespecError as e:
-            return Completion(reason=e.message)
+            return Completion(why=NoSuggestion.FAILED, detail=e.message)
 
     async def ask(
         self,
@@ -94,12 +98,75 @@ class AsyncClient:
         on_progress: OnProgress | None = None,
         linger_ms: float = 0.0,
     ) -> Completion:
-        """As `complete`, for callers that tell failures from empty answers.
+        """`complete` for callers that tell failures from empty answers.
 
-        Raises: DaemonError where no daemon can be reached, and what the daemon answers with.
+        Raises: DaemonError if no daemon can be reached, and the errors that the daemon answers
+        with.
+        """
+
+        def message(request_id: int, left_ms: float) -> wire.Complete:
+            if on_progress is not None:
+                self._listeners[request_id] = on_progress
+            return wire.Complete(
+                id=request_id,
+                request=payload.pack(request),
+                document=request.document,
+                deadline_ms=max(1.0, left_ms - linger_ms),
+                linger_ms=linger_ms,
+                stream=on_progress is not None,
+            )
+
+        answer = await self._exchange(message, request.deadline_ms + linger_ms)
+        if answer is None:
+            return Completion(finish="deadline", why=NoSuggestion.NO_ANSWER_IN_TIME)
+        return payload.unpack_completion(answer.completion)
+
+    async def find_edits(self, request: NextEditRequest, *, with_model: bool = False) -> NextEdits:
+        """Find next edits within `request.deadline_ms`, which must be set. A newer request for the
+        same `request.document` takes this one's place. Cancelling the task cancels the request.
+
+        with_model: ask the next-edit model (`edits.model`), which takes as long as a completion.
+        """
+
+        def message(request_id: int, left_ms: float) -> wire.FindEdits:
+            return wire.FindEdits(
+                id=request_id,
+                request=payload.pack(request),
+                document=request.document,
+                deadline_ms=max(1.0, left_ms),
+                with_model=with_model,
+            )
+
+        try:
+            answer = await self._exchange(message, request.deadline_ms)
+        except CodespecError as e:
+            return NextEdits(why=NoNextEdit.FAILED, detail=e.message)
+        if answer is None:
+            return NextEdits(why=NoNextEdit.NO_TIME)
+        return payload.unpack_edits(answer.edits)
+
+    @overload
+    async def _exchange(
+        self, message: Callable[[int, float], wire.Complete], within_ms: float
+    ) -> wire.Completed | None: ...
+
+    @overload
+    async def _exchange(
+        self, message: Callable[[int, float], wire.FindEdits], within_ms: float
+    ) -> wire.EditsFound | None: ...
+
+    async def _exchange(
+        self,
+        message: Callable[[int, float], wire.Complete] | Callable[[int, float], wire.FindEdits],
+        within_ms: float,
+    ) -> wire.Completed | wire.EditsFound | None:
+        """Send a message and wait for its answer; None if none comes in time.
+
+        message: makes it from its id and the milliseconds that are left for the daemon.
+        Raises: as `ask`.
         """
         loop = asyncio.get_running_loop()
-        due_s = loop.time() + (request.deadline_ms + linger_ms) / 1e3
+        due_s = loop.time() + within_ms / 1e3
         self.connect()
         if self._writer is None and self._connected is not None:
             await asyncio.wait({self._connected}, timeout=due_s - loop.time())
@@ -107,41 +174,31 @@ class AsyncClient:
             why = self._why_not or DaemonError("the daemon is starting")
             raise DaemonError(why.message, why.hint)
         request_id = next(self._ids)
-        reply: asyncio.Future[wire.Completed | wire.Failed] = loop.create_future()
+        reply: asyncio.Future[wire.Answer] = loop.create_future()
         self._pending[request_id] = reply
-        if on_progress is not None:
-            self._listeners[request_id] = on_progress
         answered = False
         try:
-            self._send(
-                wire.Complete(
-                    id=request_id,
-                    request=payload.pack(request),
-                    document=request.document,
-                    deadline_ms=max(1.0, (due_s - loop.time()) * 1e3 - linger_ms - _MARGIN_MS),
-                    linger_ms=linger_ms,
-                    stream=on_progress is not None,
-                )
-            )
+            self._send(message(request_id, (due_s - loop.time()) * 1e3 - _MARGIN_MS))
             await self._wait(reply, due_s)
             answered = reply.done()
-            if not answered:
-                return Completion(finish="deadline", reason="no answer by the deadline")
-            return _completion(reply.result())
+            answer = reply.result() if answered else None
         finally:
             del self._pending[request_id]
             self._listeners.pop(request_id, None)
             if not answered:
                 self._send(wire.Cancel(id=request_id))
+        if isinstance(answer, wire.Failed):
+            raise wire.error_of(answer)
+        return answer
 
     def closed(self, document: str) -> None:
-        """The document is no longer open in the editor."""
+        """Report that a document is no longer open in the editor."""
         with contextlib.suppress(CodespecError):
             self._send(wire.Closed(document=document))
 
     def prefetch(self, request: CompletionRequest) -> None:
-        """Have the engine get ready for such a request, while nothing is asked for that is due
-        soon. Takes the place of the one before. No effect where no daemon is connected."""
+        """Have the engine prefill for such a request, while no request is due soon. Takes the place
+        of the previous one. No effect if no daemon is connected."""
         with contextlib.suppress(CodespecError):
             self._send(
                 wire.Complete(
@@ -154,7 +211,7 @@ class AsyncClient:
             )
 
     async def close(self) -> None:
-        """Leaves the daemon running."""
+        """Close the connection; the daemon goes on."""
         self._closed = True
         tasks = [t for t in (self._connected, self._reader, self._doubting) if t is not None]
         for task in tasks:
@@ -166,10 +223,8 @@ class AsyncClient:
         if self._writer is not None and not self._writer.is_closing():
             self._writer.write(wire.frame(message))
 
-    async def _wait(
-        self, reply: asyncio.Future[wire.Completed | wire.Failed], due_s: float
-    ) -> None:
-        """Until it is there, or its time is over."""
+    async def _wait(self, reply: asyncio.Future[wire.Answer], due_s: float) -> None:
+        """Wait for the reply until its time is over."""
         loop = asyncio.get_running_loop()
         while not reply.done() and (left_s := due_s - loop.time()) > 0:
             await asyncio.wait({reply}, timeout=min(left_s, wire.SILENCE_S))
@@ -177,7 +232,8 @@ class AsyncClient:
                 self._doubting = loop.create_task(self._doubt())
 
     async def _doubt(self) -> None:
-        """Leave a daemon that hangs: it answers each request by its deadline, and this at once."""
+        """Leave a daemon that hangs: a sound one answers each request by its deadline, and this
+        question at once."""
         writer, address = self._writer, self._address
         if writer is None or address is None:
             return
@@ -235,7 +291,7 @@ class AsyncClient:
         if isinstance(message, wire.StateChanged):
             self._stopped = message.state == "stopping"
             self._tell_state(message)
-        elif isinstance(message, wire.Completed | wire.Failed):
+        elif isinstance(message, wire.Answer):
             reply = self._pending.get(message.id)
             if reply is not None and not reply.done():
                 reply.set_result(message)
@@ -259,22 +315,16 @@ class AsyncClient:
 
 
 def _tell(listener: Callable[[_T], None], news: _T) -> None:
-    """A listener's failure is not the connection's, on which others wait."""
+    """Call a listener. Its failure must not end the connection, on which others wait."""
     try:
         listener(news)
     except Exception as e:
         log.error("a listener failed: %s", outline(e))  # its message may quote source text
 
 
-def _completion(reply: wire.Completed | wire.Failed) -> Completion:
-    if isinstance(reply, wire.Failed):
-        raise wire.error_of(reply)
-    return payload.unpack_completion(reply.completion)
-
-
 async def _open(address: Address) -> tuple[asyncio.StreamReader, asyncio.StreamWriter] | None:
-    """A greeted connection; None where nobody listens. Raises: DaemonError for a daemon that
-    refuses or hangs."""
+    """A greeted connection; None if nobody listens. Raises: DaemonError for a daemon that refuses
+    or hangs."""
     key = ""
     try:
         if sys.platform != "win32" and address.transport == "unix":

@@ -17,22 +17,23 @@ from codespec.daemon.address import Address, Transport, address_of, read_port_fi
 from codespec.daemon.lock import is_free, is_stopped, unresponsive
 from codespec.daemon.spawn import Starter
 from codespec.errors import DaemonError
+from codespec.reasons import NoSuggestion
 from codespec.requests import Completion, CompletionRequest, OnProgress
 
 _FRAME_S = 10.0
 _GRACE_S = 2.0
 _POLL_S = 0.01
-# One who heard nothing for so long looks whether the daemon is stopped.
+# Seconds of silence after which a client checks if the daemon's process is stopped.
 _LOOK_S = 1.0
 
 
 class Connection:
-    """A greeted connection. One thread only."""
+    """A greeted connection. Use it on one thread."""
 
     def __init__(self, address: Address, hello_s: float | None = None) -> None:
-        """`hello_s`: how long to wait for a daemon that listens but does not greet.
+        """hello_s: seconds to wait for a daemon that listens but does not greet.
 
-        Raises: OSError where nobody listens, DaemonError for a daemon that refuses or hangs.
+        Raises: OSError if nobody listens, DaemonError for a daemon that refuses or hangs.
         """
         self._address = address
         self._ids = count(1)
@@ -77,8 +78,8 @@ class Connection:
         return next(self._ids)
 
     def send(self, message: wire.Message) -> None:
-        """Raises: ConnectionError when the daemon is gone, or does not read; DaemonError for one
-        that is stopped."""
+        """Send a message. Raises: ConnectionError if the daemon is gone, or does not read;
+        DaemonError for one that is stopped."""
         left = memoryview(wire.frame(message))
         give_up_at = time.monotonic() + _FRAME_S
         self._socket.settimeout(_LOOK_S)
@@ -93,10 +94,10 @@ class Connection:
         self._look_at = time.monotonic() + _LOOK_S
 
     def receive(self, timeout_s: float) -> wire.FromDaemon | None:
-        """The next message; None when none begins within the time.
+        """The next message; None if none begins within the time.
 
-        Raises: ConnectionError when the daemon is gone, WireError, DaemonError for a daemon that is
-        stopped, and the daemon's own exception when it refuses this connection.
+        Raises: ConnectionError if the daemon is gone, WireError, DaemonError for a daemon that is
+        stopped, and the daemon's own exception if it refuses this connection.
         """
         now = time.monotonic()
         give_up_at = now + timeout_s
@@ -123,7 +124,7 @@ class Connection:
             raise unresponsive(self._address.lock)
 
     def ask(self, message: wire.Status | wire.Configure | wire.Shutdown) -> wire.StatusReport:
-        """Raises: DaemonError when no answer comes."""
+        """Send a message and wait for the report. Raises: DaemonError if no answer comes."""
         self.send(message)
         give_up_at = time.monotonic() + _FRAME_S
         while (left_s := give_up_at - time.monotonic()) > 0:
@@ -134,7 +135,8 @@ class Connection:
 
 
 def try_connect(address: Address, hello_s: float | None = None) -> Connection | None:
-    """None where no daemon listens. Raises: DaemonError for one that refuses or hangs."""
+    """A connection; None if no daemon listens. Raises: DaemonError for one that refuses or
+    hangs."""
     try:
         return Connection(address, hello_s)
     except OSError:
@@ -142,7 +144,8 @@ def try_connect(address: Address, hello_s: float | None = None) -> Connection | 
 
 
 def connect_or_start(address: Address, settings: Settings) -> Connection:
-    """Raises: DaemonError when it cannot be started; the message quotes the end of its log."""
+    """A connection to the daemon, which is started if need be. Raises: DaemonError if it cannot be
+    started; the message quotes the end of its log."""
     connection = try_connect(address)
     if connection is not None:
         return connection
@@ -153,10 +156,10 @@ def connect_or_start(address: Address, settings: Settings) -> Connection:
 
 
 class DaemonEngine:
-    """An `Engine` that asks the daemon, and starts it where there is none. One thread only."""
+    """An `Engine` that asks the daemon, and starts it if there is none. Use it on one thread."""
 
     def __init__(self, settings: Settings, transport: Transport | None = None) -> None:
-        """Connects. Raises: DaemonError, ConfigError."""
+        """Connect. Raises: DaemonError, ConfigError."""
         self._settings = settings
         self._address = address_of(settings, transport)
         self._connection: Connection | None = connect_or_start(self._address, settings)
@@ -173,11 +176,11 @@ class DaemonEngine:
         cancelled: Callable[[], bool] = lambda: False,
         on_progress: OnProgress | None = None,
     ) -> Completion:
-        """An empty completion with a reason when the worker or the daemon dies meanwhile; the
-        next call starts them again.
+        """Complete a request. An empty completion with a reason if the worker or the daemon dies
+        meanwhile; the next call starts them again.
 
         Raises: ModelError for a model that cannot be loaded, DaemonError (also for a daemon that
-            hangs), ConfigError.
+        hangs), ConfigError.
         """
         body = payload.pack(request)
         for _ in range(2):  # a daemon that ended since the last call is only noticed by sending
@@ -201,8 +204,7 @@ class DaemonEngine:
                 return self._await(connection, message.id, request, cancelled, on_progress)
             except ConnectionError:
                 self.close()
-                why = "the daemon ended during the request; ask again, or see: codespec daemon logs"
-                return Completion(reason=why)
+                return Completion(why=NoSuggestion.DAEMON_ENDED)
         raise DaemonError("the daemon ends as soon as it starts", "See: codespec daemon logs")
 
     def _await(
@@ -242,14 +244,14 @@ class DaemonEngine:
                 cancel_sent = True
 
     def closed(self, path: str) -> None:
-        """The document is no longer open."""
+        """Report that the document is no longer open."""
         if self._connection is not None:
             # A daemon that is gone has forgotten it.
             with contextlib.suppress(ConnectionError):
                 self._connection.send(wire.Closed(document=path))
 
     def status(self) -> wire.StatusReport:
-        """Raises: DaemonError."""
+        """Report of the daemon. Raises: DaemonError."""
         connection = self._connected()
         return connection.ask(wire.Status(id=connection.new_id()))
 
@@ -259,7 +261,7 @@ class DaemonEngine:
         return self._connection
 
     def close(self) -> None:
-        """Closes the connection; the daemon stays."""
+        """Close the connection; the daemon goes on."""
         if self._connection is not None:
             self._connection.close()
             self._connection = None

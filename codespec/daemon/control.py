@@ -1,4 +1,4 @@
-"""Start, stop and look at daemons: what `codespec daemon ...` does, without the printing."""
+"""Control of daemons: start, stop and status, for `codespec daemon ...`, without the printing."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from codespec.daemon.client import Connection, connect_or_start, try_connect
 from codespec.daemon.lock import holder, is_free, is_stopped, unresponsive
 from codespec.daemon.logs import last_lines
 from codespec.errors import CodespecError, DaemonError
-from codespec.models.registry import draft_path
+from codespec.models.resolve import draft_path
 
 _STOP_S = 5.0
 _READY_S = 300.0
@@ -35,7 +35,7 @@ _POLL_S = 0.02
 def start(settings: Settings, *, wait_ready: bool = True) -> wire.StatusReport:
     """Start the daemon of these settings, or find it running.
 
-    wait_ready: until the model is loaded, or will not be (state "failed").
+    wait_ready: wait until the model is loaded, or loading has failed (state "failed").
     Raises: DaemonError, ConfigError.
     """
     with connect_or_start(address_of(settings), settings) as connection:
@@ -43,7 +43,7 @@ def start(settings: Settings, *, wait_ready: bool = True) -> wire.StatusReport:
 
 
 def status(settings: Settings) -> wire.StatusReport | None:
-    """None where no daemon of these settings runs.
+    """Report of the daemon of these settings; None if it does not run.
 
     Raises: DaemonError, also for one that does not answer; ConfigError.
     """
@@ -57,26 +57,29 @@ def status(settings: Settings) -> wire.StatusReport | None:
         return _status(connection)
 
 
-def alive() -> list[Address]:
-    """Where all daemons of this user are, of other settings and versions, too. Asks none of them.
+def running_addresses() -> list[Address]:
+    """Addresses of all running daemons of this user, of other settings and versions, too. Asks none
+    of them.
 
     Raises: DaemonError.
     """
     return [a for a in known_addresses() if not is_free(a.lock)]
 
 
-def running() -> list[tuple[Address, wire.StatusReport | None]]:
-    """What those say of themselves, None for one that does not answer this version.
+def running_daemons() -> list[tuple[Address, wire.StatusReport | None]]:
+    """Addresses of all running daemons of this user with their reports; None for one that does not
+    answer this version.
 
     Raises: as `alive`.
     """
-    return [(address, _asked(address)) for address in alive()]
+    return [(address, _asked(address)) for address in running_addresses()]
 
 
 def stop(settings: Settings, *, transport: Transport | None = None) -> bool:
-    """End the daemon and wait until it is gone; False where none ran. One that hangs is killed.
+    """End the daemon and wait until it is gone. One that hangs is killed. Returns: False if none
+    ran.
 
-    Raises: DaemonError when even that fails.
+    Raises: DaemonError if even that fails.
     """
     return _stop(address_of(settings, transport))
 
@@ -86,7 +89,7 @@ def stop_all() -> int:
 
     Raises: as `stop`.
     """
-    return sum([_stop(address) for address in alive()])
+    return sum([_stop(address) for address in running_addresses()])
 
 
 def _stop(address: Address) -> bool:
@@ -102,7 +105,7 @@ def _stop(address: Address) -> bool:
     except CodespecError:  # of another version, perhaps, which tells its clients that it ends, too
         _signal(address, signal.SIGTERM)
         if sys.platform != "win32" and is_stopped(address.lock):
-            _signal(address, signal.SIGCONT)  # or it would not come to end
+            _signal(address, signal.SIGCONT)  # a stopped process cannot end
     if _wait_gone(address):
         return True
     pid = _signal(address, signal.SIGTERM if sys.platform == "win32" else signal.SIGKILL)
@@ -112,7 +115,7 @@ def _stop(address: Address) -> bool:
 
 
 def _signal(address: Address, number: signal.Signals) -> int | None:
-    """Returns: whom it was sent to."""
+    """Send a signal to the daemon's process. Returns: its id, None if there is none."""
     pid = holder(address.lock)
     if pid is not None:
         with contextlib.suppress(OSError):
@@ -130,7 +133,7 @@ def _asked(address: Address) -> wire.StatusReport | None:
 
 
 def restart(settings: Settings, *, wait_ready: bool = True) -> wire.StatusReport:
-    """Raises: DaemonError, ConfigError."""
+    """Stop the daemon and start it again, as `start`. Raises: DaemonError, ConfigError."""
     stop(settings)
     return start(settings, wait_ready=wait_ready)
 
@@ -143,11 +146,11 @@ def switch_model(
     wait_ready: bool = True,
 ) -> wire.StatusReport:
     """Load another model in the running daemon, for all its clients, until it ends or is switched
-    again; what settings files say stays. Starts the daemon where there is none.
+    again; settings files stay as they are. Starts the daemon if there is none.
 
-    Returns: the report once the model is loaded, or will not be (state "failed").
-    Raises: DaemonError, ConfigError, ModelError for a file that cannot be a model, before the
-        one in use is given up.
+    Returns: the report once the model is loaded, or loading has failed (state "failed").
+    Raises: DaemonError, ConfigError; ModelError for a file that cannot be a model, before the
+        current model is given up.
     """
     model = msgspec.structs.replace(settings.model, target=target, draft=draft)
     other = resolved(msgspec.structs.replace(settings, model=model))

@@ -1,8 +1,8 @@
-"""A worker's health: it gets on with what it was given, or hangs.
+"""Health of a worker: it makes progress with its work, or hangs.
 
-A worker that is slow because the machine is busy must live, however long it takes: what counts is
-processor time of its own in which it gets nowhere, and, as a worker that waits for ever takes none,
-time by the clock.
+A worker that is slow because the machine is busy must live, however long it takes. So it counts as
+hung by processor time of its own without progress, and, since a worker that waits for ever takes
+none, by time on the clock.
 """
 
 from __future__ import annotations
@@ -12,19 +12,21 @@ import sys
 import time
 from dataclasses import dataclass
 
-from codespec.pulse import Pulse
+from codespec.system.pulse import Pulse
 
 _MAX_LOOKS = 4
-"""A longer pause between two looks counts as so many: this process was stopped, or the machine."""
+"""A longer pause between two looks counts as so many: this process was stopped, or the machine
+was."""
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """Seconds without a step after which a worker counts as hung.
+class HangLimits:
+    """Seconds without progress after which a worker counts as hung.
 
-    cpu_s:   of its processor time, for each thread that computes.
-    clock_s: by the clock, at work; load_s: while it loads.
-    look_s:  pause between two looks.
+    cpu_s: of its processor time, for each thread that computes.
+    clock_s: on the clock, at work.
+    load_s: on the clock, while it loads.
+    look_s: pause between two looks.
     """
 
     cpu_s: float
@@ -34,9 +36,9 @@ class Limits:
 
 
 class Health:
-    """That of one worker."""
+    """Health of one worker."""
 
-    def __init__(self, pid: int, pulse: Pulse, limits: Limits) -> None:
+    def __init__(self, pid: int, pulse: Pulse, limits: HangLimits) -> None:
         self._pid = pid
         self._pulse = pulse
         self._limits = limits
@@ -46,13 +48,14 @@ class Health:
         self._still_s = 0.0
 
     def begin(self) -> None:
-        """It has work from now on."""
+        """Report that it has work from now on."""
         self._seen = (-1, -1)
 
     def look(self, *, loads: bool) -> str:
-        """Why the worker counts as hung, "" as long as it does not. While it works, to be asked
-        every `look_s` seconds. loads: it loads a model, and gets on, too, where its memory changes:
-        libraries tell nothing of some stages, and the system reads files into it by itself."""
+        """The reason why the worker counts as hung, "" as long as it does not. Call it every
+        `look_s` seconds while the worker has work. loads: it loads a model, and a change of its
+        memory counts as progress, too: libraries report nothing of some stages, and the system
+        reads files into memory by itself."""
         now, cpu_s = time.monotonic(), cpu_seconds(self._pid)
         seen = (self._pulse.n_steps, resident_bytes(self._pid) if loads else 0)
         if seen != self._seen:
@@ -73,7 +76,7 @@ class Health:
 
 
 def cpu_seconds(pid: int) -> float:
-    """Processor time that a process has taken so far; 0 where the system does not tell."""
+    """Processor time in seconds that a process has taken so far; 0 if the system does not tell."""
     if sys.platform == "linux":
         # Its clock, named as the system does: quicker than its files, and never hidden from us.
         # Source: linux/include/linux/posix-timers_types.h, make_process_cpuclock
@@ -89,7 +92,7 @@ def cpu_seconds(pid: int) -> float:
 
 
 def resident_bytes(pid: int) -> int:
-    """Resident memory of a process; 0 where the system does not tell."""
+    """Resident memory of a process in bytes; 0 if the system does not tell."""
     import psutil  # for who asks; a daemon starts faster without
 
     with contextlib.suppress(psutil.Error):

@@ -1,8 +1,8 @@
-"""Keeps one model worker alive: load, respawn with growing pauses, give up, switch models.
+"""Lifecycle of the model worker: load, respawn with growing pauses, give up, switch models.
 
-States: loading -> ready -> (death) restarting -> loading ... A worker that says why it cannot
-load, or dies several times while loading, leads to "failed": trying the same model for ever
-would keep the machine busy for nothing. Only `configure` and `try_again` lead out of it.
+States: loading -> ready -> (death) restarting -> loading ... A worker that says why it cannot load,
+or dies several times while loading, leads to "failed": trying the same model for ever would keep
+the machine busy for nothing. Only `configure` and `try_again` lead out of it.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ from dataclasses import dataclass
 
 from codespec.config import Settings
 from codespec.daemon import wire
-from codespec.daemon.health import Health, Limits
-from codespec.daemon.memory import BESIDE_BYTES, Budget
+from codespec.daemon.health import HangLimits, Health
 from codespec.daemon.process import WorkerProcess
+from codespec.daemon.worker_memory import BESIDE_BYTES, MemoryBudget
 from codespec.errors import DaemonError
-from codespec.processes import how_it_ended, module_command
+from codespec.system.processes import how_it_ended, module_command
 
 log = logging.getLogger(__name__)
 
@@ -27,23 +27,23 @@ _STARTED_AGAIN = "It is started again; if it goes on like this, see: codespec da
 
 
 @dataclass(frozen=True, slots=True)
-class Policy:
+class RestartPolicy:
     """Times in seconds, memory in bytes.
 
-    answer_margin:    the worker is asked to answer this part of the time before the client's
-                      deadline (at most `max_margin_s`), so that what it has by then still
-                      arrives: it looks at the clock between two passes of the model.
-    grace_cpu_s:      processor time that a worker may take without a step before it counts as
-                      hung, for each thread that computes: see `health`.
-    grace_s:          the same by the clock, while it is at work.
-    load_s:           the same while it loads its model.
-    look_s:           how often that is looked at, and its memory.
-    beside_bytes:     memory that it may take beside what its models need: see `memory`.
-    pause_s:          how long one may go on after it was told to leave off at once.
-    max_load_deaths:  deaths in a row while loading after which it is not tried again.
-    backoff_s:        pause after a worker that died without an answer; doubles each time, up to
-                      `max_backoff_s`.
-    close_s:          how long a worker may take to end when asked to.
+    answer_margin: the worker is asked to answer this share of the time before the client's deadline
+        (at most `max_margin_s` earlier), so that the tokens it has by then still arrive: it looks
+        at the clock between two passes of the model.
+    grace_cpu_s: processor time without progress after which a worker counts as hung, for each
+        thread that computes: see `health`.
+    grace_s: the same on the clock, while it is at work.
+    load_s: the same while it loads its model.
+    look_s: pause between two looks at its progress and memory.
+    beside_bytes: memory that it may take beside what its models need: see `worker_memory`.
+    pause_s: how long a request may go on after it was asked to pause at once.
+    max_load_deaths: deaths in a row while loading after which it is not started again.
+    backoff_s: pause after a worker that died without an answer; doubles each time, up to
+        `max_backoff_s`.
+    close_s: how long a worker may take to end when asked to.
     """
 
     answer_margin: float = 0.1
@@ -62,7 +62,8 @@ class Policy:
 
 @dataclass(frozen=True, slots=True)
 class _End:
-    """How a worker's life ended. `failure`: it said itself why it cannot load."""
+    """The end of a worker. loaded: its model was loaded. useful: it answered. failure: its own
+    report why it cannot load."""
 
     reason: str
     loaded: bool
@@ -70,20 +71,21 @@ class _End:
     failure: wire.Failed | None = None
 
 
-class Keeper:
-    """Call everything from the loop that runs `run`.
+class WorkerKeeper:
+    """Keeps one worker running. Call all methods on the loop that runs `run`.
 
-    on_state:   every change of state.
-    on_message: what a loaded worker sends.
-    on_down:    a worker is gone, why, and the next step; whatever it was doing has no answer.
-    is_busy:    asked whether a loaded worker has work to get on with.
+    on_state: called with every change of state.
+    on_message: called with each message of a loaded worker.
+    on_down: called with the reason and the next step when a worker is gone; its requests have no
+        answer.
+    is_busy: True if a loaded worker has work.
     """
 
     def __init__(
         self,
         settings: Settings,
         *,
-        policy: Policy,
+        policy: RestartPolicy,
         command: Sequence[str] | None,
         on_state: Callable[[], None],
         on_message: Callable[[wire.FromWorker], None],
@@ -108,7 +110,7 @@ class Keeper:
         self._on_down = on_down
         self._is_busy = is_busy
         self._health: Health | None = None
-        self._budget: Budget | None = None
+        self._budget: MemoryBudget | None = None
         self._next_look: asyncio.TimerHandle | None = None
         self._worker: WorkerProcess | None = None
         self._killed_because = ""
@@ -116,12 +118,12 @@ class Keeper:
 
     @property
     def worker_pid(self) -> int:
-        """0 while there is none."""
+        """Process id of the worker, 0 while there is none."""
         return self._worker.pid if self._worker else 0
 
     @property
     def hint(self) -> str:
-        """The next step, where something is wrong."""
+        """The next step for people, if something is wrong, else ""."""
         if self.failure is not None:
             return self.failure.hint
         return _STARTED_AGAIN if self.state == "restarting" else ""
@@ -131,7 +133,7 @@ class Keeper:
             self._worker.send(message)
 
     def watch(self) -> None:
-        """The worker has new work: from now on, until it has none, it must get on with it."""
+        """Report new work: from now on, until it has none, the worker must make progress."""
         if self._health is not None:
             self._health.begin()
             if self._next_look is None:
@@ -142,10 +144,10 @@ class Keeper:
         loads = self.ready is None
         if self._health is None or not (loads or self._is_busy()):
             return
-        why = self._health.look(loads=loads)
-        if not why and self._budget is not None:
-            why = self._budget.why_over(self.worker_pid)
-        if why:
+        hangs = self._health.look(loads=loads)
+        # Memory first: a worker that takes ever more of it may get nowhere, too.
+        why = self._budget.why_over(self.worker_pid) if self._budget is not None else ""
+        if why := why or hangs:
             self.kill(why)
         else:
             loop = asyncio.get_running_loop()
@@ -166,14 +168,14 @@ class Keeper:
         self.kill("the model is being switched")
 
     def try_again(self) -> None:
-        """Where the model could not be loaded: what was in its way may be gone."""
+        """Load a model again that could not be loaded: the obstacle may be gone."""
         if self.state == "failed":
             self.failure = None
             self._switched.set()
             self._set_state("loading")
 
     async def run(self) -> None:
-        """Until cancelled; the worker is gone then."""
+        """Keep a worker running until cancelled; the worker is gone then."""
         n_load_deaths = n_useless = 0
         while True:
             if self._switched.is_set():
@@ -216,7 +218,7 @@ class Keeper:
             self.kill("the model is being switched")
         worker.send(wire.Load(settings=self.settings, pulse=worker.pulse.name))
         policy = self._policy
-        limits = Limits(policy.grace_cpu_s, policy.grace_s, policy.load_s, policy.look_s)
+        limits = HangLimits(policy.grace_cpu_s, policy.grace_s, policy.load_s, policy.look_s)
         self._health = Health(worker.pid, worker.pulse, limits)
         self.watch()
         failure: wire.Failed | None = None
@@ -227,7 +229,7 @@ class Keeper:
                     self.ready = message
                     cache_bytes = self.settings.index.max_cache_bytes
                     beside = policy.beside_bytes
-                    self._budget = Budget.of(worker.pid, message, cache_bytes, beside)
+                    self._budget = MemoryBudget.of(worker.pid, message, cache_bytes, beside)
                     self._set_state("ready")
                 elif isinstance(message, wire.Loading):
                     self.progress = message.share

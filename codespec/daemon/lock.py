@@ -1,4 +1,4 @@
-"""An exclusive lock on a file, gone with the process that holds it."""
+"""Exclusive lock on a file, released when the process that holds it ends."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import sys
 from pathlib import Path
 
 from codespec.errors import DaemonError
-from codespec.folders import private_opener
+from codespec.system.folders import private_opener
 
 if sys.platform == "win32":  # pragma: no cover
     import msvcrt
@@ -27,17 +27,18 @@ else:
 
 
 class FileLock:
-    """Not inherited by children, not re-entrant. The file stays behind: removing a lock file
-    races with whoever opens it at that moment."""
+    """A lock that children do not inherit; not re-entrant. The file stays behind: removing a lock
+    file races with a process that opens it at that moment."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
         self._fd: int | None = None
 
     def acquire(self, *, shared: bool = False) -> bool:
-        """Take the lock if it is free; never waits. shared: others may share it.
+        """Take the lock if it is free; never waits. shared: others may share it. Returns: True if
+        it is taken.
 
-        Raises: DaemonError when the file cannot be opened.
+        Raises: DaemonError if the file cannot be opened.
         """
         try:
             fd = private_opener(self._path, os.O_RDWR | os.O_CREAT)
@@ -52,8 +53,8 @@ class FileLock:
         return True
 
     def sign(self) -> None:
-        """Write the process id into the file, for `holder`; where the disk is full, it finds none,
-        and the lock holds as well."""
+        """Write the process id into the file, for `holder`. On a full disk `holder` finds none, and
+        the lock holds as well."""
         if self._fd is not None:
             os.ftruncate(self._fd, 0)
             os.lseek(self._fd, 0, os.SEEK_SET)
@@ -67,7 +68,7 @@ class FileLock:
 
 
 def is_free(path: Path) -> bool:
-    """Whether nobody holds the lock. Raises: DaemonError, as `FileLock.acquire`."""
+    """True if nobody holds the lock. Raises: DaemonError, as `FileLock.acquire`."""
     lock = FileLock(path)
     free = lock.acquire(shared=True)  # whoever looks at the same moment is no holder
     lock.release()
@@ -75,7 +76,7 @@ def is_free(path: Path) -> bool:
 
 
 def cannot_open(what: str, error: OSError) -> DaemonError:
-    """The error of who asked `private_opener` for a file that the daemon needs."""
+    """The error for a file of the daemon that `private_opener` failed to open."""
     is_other = error.errno == errno.EINVAL
     return DaemonError(
         f"cannot open {what}: {error.strerror}",
@@ -84,7 +85,7 @@ def cannot_open(what: str, error: OSError) -> DaemonError:
 
 
 def unresponsive(path: Path) -> DaemonError:
-    """The error of who waited for a daemon that holds the lock and says nothing."""
+    """The error for a daemon that holds the lock and does not answer."""
     pid = holder(path)
     who = "the daemon" if pid is None else f"the daemon (process {pid})"
     hint = "Run: codespec daemon restart"
@@ -96,8 +97,8 @@ def unresponsive(path: Path) -> DaemonError:
 
 
 def is_stopped(path: Path) -> bool:
-    """True if who holds the lock does nothing as it was told to stop, by a signal or a debugger,
-    and not for want of time. Some milliseconds."""
+    """True if the process that holds the lock was stopped by a signal or a debugger, rather than
+    short of time. Takes some milliseconds."""
     import psutil  # for who waits already
 
     pid = holder(path)
@@ -108,7 +109,7 @@ def is_stopped(path: Path) -> bool:
 
 
 def holder(path: Path) -> int | None:
-    """Process id of who holds the lock and signed it; None where it is free."""
+    """Id of the process that holds the lock and signed it; None if it is free."""
     if is_free(path):
         return None
     try:

@@ -1,4 +1,4 @@
-"""One worker child: its pipes, its last words, its end."""
+"""One worker child: its pipes, its last words, its exit status."""
 
 from __future__ import annotations
 
@@ -10,18 +10,18 @@ from collections.abc import Sequence
 
 from codespec.daemon import wire
 from codespec.errors import DaemonError
-from codespec.processes import away
-from codespec.pulse import Pulse
+from codespec.system.processes import away
+from codespec.system.pulse import Pulse
 
 log = logging.getLogger(__name__)
 
 _MAX_LINE_CHARS = 400
 _CRASH = "Fatal Python error"
-"""So begins what faulthandler reports: where it happened, at length, and not why."""
+"""First words of faulthandler's report, which tells at length where it happened, and not why."""
 
 
 class WorkerProcess:
-    """Frames go over stdin and stdout; stderr is logged."""
+    """A worker child. Frames go over stdin and stdout; stderr is logged."""
 
     def __init__(self, process: asyncio.subprocess.Process, pulse: Pulse) -> None:
         assert process.stdin is not None
@@ -39,7 +39,7 @@ class WorkerProcess:
 
     @classmethod
     async def spawn(cls, command: Sequence[str]) -> WorkerProcess:
-        """Raises: DaemonError when the program cannot be started."""
+        """Start a worker. Raises: DaemonError if the program cannot be started."""
         pipe = subprocess.PIPE
         try:
             pulse = Pulse()
@@ -65,12 +65,12 @@ class WorkerProcess:
         return self._process.pid
 
     def send(self, message: wire.Message) -> None:
-        """Never waits; a worker that died is noticed by `read`."""
+        """Send a message. Never waits; a worker that died is noticed by `read`."""
         with contextlib.suppress(ConnectionError, RuntimeError):
             self._stdin.write(wire.frame(message))
 
     async def read(self) -> wire.FromWorker | None:
-        """The next message, None when the worker is gone. Raises: WireError for garbage."""
+        """The next message, None if the worker is gone. Raises: WireError for garbage."""
         try:
             return await wire.read(self._stdout, wire.from_worker_decoder)
         except ConnectionError:
@@ -81,8 +81,8 @@ class WorkerProcess:
             self._process.kill()
 
     async def close(self, patience_s: float) -> int:
-        """Ask it to end by closing its stdin, kill it if it does not; the exit status, negative
-        for the number of a signal."""
+        """Ask it to end by closing its stdin, kill it after `patience_s` seconds. Returns: the exit
+        status, negative for the number of a signal."""
         with contextlib.suppress(ConnectionError, RuntimeError):
             self._stdin.close()
         try:

@@ -1,4 +1,4 @@
-"""Starting a daemon in the background: one client does it, the others wait for it."""
+"""Start of a daemon in the background: one client starts it, the others wait for it."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from codespec.daemon.address import Address, resolved
 from codespec.daemon.lock import FileLock, cannot_open, is_free, unresponsive
 from codespec.daemon.logs import last_lines
 from codespec.errors import DaemonError
-from codespec.folders import private_opener
-from codespec.processes import module_command
+from codespec.system.folders import private_opener
+from codespec.system.processes import module_command
 
 _POLL_S = 0.01
 _TIMEOUT_S = 30.0
 _LAUNCHER_S = 20.0
-# From when on a daemon that holds no lock counts as dead on arrival.
+# Seconds after its start when a daemon that holds no lock counts as dead.
 _TAKEOFF_S = 5.0
 
 
@@ -46,10 +46,10 @@ class Starter:
         self._lock.release()
 
     def step(self) -> float:
-        """Call after a failed attempt to connect. May spawn a process (some 50 ms).
+        """Take one step, after a failed attempt to connect. May spawn a process (some 50 ms).
 
         Returns: seconds to wait before the next attempt.
-        Raises: DaemonError when there is no use in waiting longer.
+        Raises: DaemonError if waiting longer is of no use.
         """
         now = time.monotonic()
         if self._spawned_s is None:

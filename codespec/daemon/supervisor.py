@@ -22,10 +22,13 @@ import msgspec
 from codespec import __version__, limits
 from codespec.config import Settings
 from codespec.daemon import wire
+from codespec.daemon.edit_figures import EditFigures
 from codespec.daemon.health import resident_bytes
-from codespec.daemon.keeper import Keeper, Policy
-from codespec.daemon.scheduler import TURN_S, Job, Scheduler
+from codespec.daemon.keeper import RestartPolicy, WorkerKeeper
+from codespec.daemon.scheduler import TURN_S, Pausing, ScheduledRequest, Scheduler
 from codespec.errors import DaemonError
+from codespec.next_edit import NoNextEdit
+from codespec.reasons import NoSuggestion
 
 _MAX_DEATHS = 2
 """One may be an accident."""
@@ -39,22 +42,25 @@ _TOO_MANY_DOCUMENTS = DaemonError(
     f"too many documents are open (at most {limits.DOCUMENTS})", "Close some."
 )
 
-Reply: TypeAlias = Callable[[wire.Completed | wire.Partial | wire.Failed], None]
+Reply: TypeAlias = Callable[[wire.Answer | wire.Partial], None]
+_NO_EDIT = {"cancelled": NoNextEdit.CANCELLED, "deadline": NoNextEdit.NO_TIME}
+"""Why there are no next edits, by the way in which a request finished."""
 
 
 class Supervisor:
-    """Call everything from the loop that runs `run`. `on_state` hears every change of state."""
+    """Routes requests from clients to the worker. Call all methods on the loop that runs `run`.
+    on_state: called with every change of state."""
 
     def __init__(
         self,
         settings: Settings,
         *,
         command: Sequence[str] | None = None,
-        policy: Policy | None = None,
+        policy: RestartPolicy | None = None,
         on_state: Callable[[wire.StateChanged], None] = lambda _: None,
     ) -> None:
-        self._policy = policy or Policy()
-        self._keeper = Keeper(
+        self._policy = policy or RestartPolicy()
+        self._keeper = WorkerKeeper(
             settings,
             policy=self._policy,
             command=command,
@@ -65,17 +71,18 @@ class Supervisor:
         )
         self._tell = on_state
         self._scheduler = Scheduler()
-        self._replies: dict[Job, Reply] = {}
-        self._timers: dict[Job, asyncio.TimerHandle] = {}
+        self._replies: dict[ScheduledRequest, Reply] = {}
+        self._timers: dict[ScheduledRequest, asyncio.TimerHandle] = {}
         self._documents: dict[int, set[str]] = {}  # open in each client
         self._n_deaths = Counter[tuple[int, str]]()  # of workers that had these in work
         self._must_pause: asyncio.TimerHandle | None = None
         self._turn_end: asyncio.TimerHandle | None = None
         self._started_s = time.monotonic()
         self._n_requests = 0
+        self._edit_figures = EditFigures()
 
     async def run(self) -> None:
-        """Until cancelled; the worker is gone then."""
+        """Run until cancelled; the worker is gone then."""
         await self._keeper.run()
 
     @property
@@ -91,6 +98,7 @@ class Supervisor:
             hint=self._keeper.hint,
             model=ready.model if ready else "",
             progress=self._keeper.progress,
+            has_log_probs=ready.has_log_probs if ready else True,
         )
 
     def report(self, request_id: int) -> wire.StatusReport:
@@ -111,6 +119,7 @@ class Supervisor:
             n_respawns=keeper.n_respawns,
             last_end=keeper.last_end,
             memory_bytes=resident_bytes(pid) if pid else 0,
+            next_edits=self._edit_figures,
         )
 
     def try_again(self) -> None:
@@ -121,16 +130,17 @@ class Supervisor:
 
     # --- requests ---------------------------------------------------------------------------
 
-    def submit(self, client: int, message: wire.Complete, reply: Reply) -> None:
-        """`reply` is called exactly once with a `Completed` or `Failed`, at the end of the deadline
-        and the time to linger at the latest, unless the client is dropped before.
+    def submit(self, client: int, message: wire.Complete | wire.FindEdits, reply: Reply) -> None:
+        """Schedule a request. `reply` is called exactly once with an `Answer`, at the
+        end of the deadline and the time to linger at the latest, unless the client is dropped
+        before.
 
         Raises: WireError for a request that could not be passed on.
         """
         n_bytes = memoryview(message.request).nbytes
         if n_bytes > wire.MAX_REQUEST_BYTES:
             raise wire.too_large(n_bytes)
-        self._n_requests += not message.prefetch
+        self._n_requests += isinstance(message, wire.Complete) and not message.prefetch
         if self._keeper.failure is not None:
             reply(msgspec.structs.replace(self._keeper.failure, id=message.id))
             return
@@ -143,12 +153,16 @@ class Supervisor:
         loop = asyncio.get_running_loop()
         now = loop.time()
         due = now + message.deadline_ms / 1e3 if message.deadline_ms > 0 else None
-        job = Job(
-            client, message.id, message.document, message.request, now, due,
-            linger_s=message.linger_ms / 1e3, stream=message.stream, prefetch=message.prefetch,
-        )  # fmt: skip
+        asked = client, message.id, message.document, message.request, now, due
+        if isinstance(message, wire.FindEdits):
+            job = ScheduledRequest(*asked, edits=True, brief=not message.with_model)
+        else:
+            linger_s = message.linger_ms / 1e3
+            job = ScheduledRequest(
+                *asked, linger_s=linger_s, stream=message.stream, prefetch=message.prefetch
+            )
         for old in self._scheduler.add(job):
-            self._give_up(old, "cancelled", "a newer request for this document took its place")
+            self._give_up(old, "cancelled", NoSuggestion.SUPERSEDED)
         if self._is_too_much(client):
             self._scheduler.remove(job)
             reply(wire.failure(message.id, _TOO_MUCH))
@@ -166,22 +180,23 @@ class Supervisor:
     def cancel(self, client: int, request_id: int) -> None:
         job = self._scheduler.find(client, request_id)
         if job is not None:
-            self._give_up(job, "cancelled", "the client cancelled")
+            self._give_up(job, "cancelled", NoSuggestion.CLIENT_CANCELLED)
 
     def closed(self, client: int, document: str) -> None:
-        """The client has the document open no more."""
+        """Report that the client has closed the document."""
         for job in self._scheduler.of_client(client):
             if job.document == document:
-                self._give_up(job, "cancelled", "the document was closed")
+                self._give_up(job, "cancelled", NoSuggestion.DOCUMENT_CLOSED)
         self._documents.get(client, set()).discard(document)
         self._n_deaths.pop((client, document), None)
         self._keeper.send(wire.Closed(document=_known_as(client, document)))
 
     def drop(self, client: int) -> None:
-        """The client is gone, with its documents; nothing of its is answered any more."""
+        """Forget a client that is gone, with its documents; its requests are not answered any
+        more."""
         for job in self._scheduler.of_client(client):
             self._replies.pop(job, None)
-            self._give_up(job, "cancelled", "the client is gone")
+            self._give_up(job, "cancelled", NoSuggestion.CLIENT_GONE)
         for document in self._documents.pop(client, ()):
             self._n_deaths.pop((client, document), None)
             self._keeper.send(wire.Closed(document=_known_as(client, document)))
@@ -193,7 +208,7 @@ class Supervisor:
         running = self._scheduler.running
         if running is not None and not running.answered and self._scheduler.must_yield(loop.time()):
             if self._scheduler.must_end:
-                self._give_up(running, "deadline", "another request needs the model")
+                self._give_up(running, "deadline", NoSuggestion.MODEL_NEEDED)
             else:
                 self._pause(running)
         job = self._scheduler.start(loop.time())
@@ -205,18 +220,18 @@ class Supervisor:
         if self._scheduler.is_shared:
             self._turn_end = loop.call_later(TURN_S, self._pump)
 
-    def _pause(self, job: Job) -> None:
-        how = "at once" if self._scheduler.in_a_hurry else "soon"
-        if job.pausing not in (how, "at once"):
+    def _pause(self, job: ScheduledRequest) -> None:
+        how = Pausing.AT_ONCE if self._scheduler.is_urgent else Pausing.SOON
+        if job.pausing not in (how, Pausing.AT_ONCE):
             job.pausing = how
-            self._keeper.send(wire.Pause(id=job.number, at_once=how == "at once"))
-            if how == "at once":
+            is_urgent = how == Pausing.AT_ONCE
+            self._keeper.send(wire.Pause(id=job.number, at_once=is_urgent))
+            if is_urgent:
                 self._must_pause = asyncio.get_running_loop().call_later(
-                    self._policy.pause_s, self._give_up, job, "empty",
-                    "the model worker did not leave off for another request",
-                )  # fmt: skip
+                    self._policy.pause_s, self._give_up, job, "empty", NoSuggestion.NOT_LEFT_OFF
+                )
 
-    def _send(self, job: Job, now: float) -> None:
+    def _send(self, job: ScheduledRequest, now: float) -> None:
         self._keeper.watch()
         if job.paused:
             job.paused = False
@@ -227,11 +242,23 @@ class Supervisor:
             left_s = max(0.0, job.due + job.linger_s - now)
             margin_s = min(left_s * self._policy.answer_margin, self._policy.max_margin_s)
             left_ms = max(1.0, (left_s - margin_s) * 1e3)
+        document = _known_as(job.client, job.document)
+        if job.edits:
+            self._keeper.send(
+                wire.FindEdits(
+                    id=job.number,
+                    request=job.request,
+                    document=document,
+                    deadline_ms=left_ms,
+                    with_model=not job.brief,
+                )
+            )
+            return
         self._keeper.send(
             wire.Complete(
                 id=job.number,
                 request=job.request,
-                document=_known_as(job.client, job.document),
+                document=document,
                 deadline_ms=left_ms,
                 stream=job.stream,
                 prefetch=job.prefetch,
@@ -239,7 +266,7 @@ class Supervisor:
             )
         )
 
-    def _past_due(self, job: Job) -> None:
+    def _past_due(self, job: ScheduledRequest) -> None:
         waiting = job is not self._scheduler.running
         may_come = not waiting or self._keeper.state == "ready"
         if job.linger_s and may_come:
@@ -248,29 +275,39 @@ class Supervisor:
             job.linger()
             self._pump()
             return
-        self._give_up(
-            job,
-            "deadline",
-            f"no answer by the deadline: {self._why_waiting()}" if waiting else "too slow",
-        )
+        if waiting:
+            why = NoSuggestion.NO_ANSWER_IN_TIME
+            self._give_up(job, "deadline", why, f"{why.text}: {self._why_waiting()}")
+        else:
+            self._give_up(job, "deadline", NoSuggestion.TOO_SLOW)
 
     def _why_waiting(self) -> str:
         if self._keeper.state == "ready":
             return "the model is busy with other requests"
         return self._keeper.reason or f"the model is {self._keeper.state}"
 
-    def _give_up(self, job: Job, finish: str, reason: str) -> None:
-        """Answer with nothing; a worker that has the job is told."""
+    def _give_up(
+        self, job: ScheduledRequest, finish: str, why: NoSuggestion, detail: str = ""
+    ) -> None:
+        """Answer with nothing, and cancel the request in the worker."""
         self._scheduler.remove(job)
-        self._answer_empty(job, finish, reason)
+        self._answer_empty(job, finish, why, detail)
         if job.paused:
             self._keeper.send(wire.Cancel(id=job.number))
         if job is self._scheduler.running:
             self._keeper.send(wire.Cancel(id=job.number))
 
-    def _answer_empty(self, job: Job, finish: str, reason: str) -> None:
+    def _answer_empty(
+        self, job: ScheduledRequest, finish: str, why: NoSuggestion, detail: str
+    ) -> None:
         # Written out, not a `Completion`: see the module `payload`.
-        fields = {"finish": finish, "reason": reason}
+        if job.edits:
+            why_none = _NO_EDIT.get(finish, NoNextEdit.FAILED).value
+            edits = msgspec.Raw(msgspec.msgpack.encode({"why": why_none}))
+            figures = EditFigures.of_answer(why_none)
+            self._answer(job, wire.EditsFound(id=job.request_id, edits=edits, figures=figures))
+            return
+        fields = {"finish": finish, "why": why.value, "detail": detail}
         self._answer(
             job,
             wire.Completed(
@@ -278,7 +315,11 @@ class Supervisor:
             ),
         )
 
-    def _answer(self, job: Job, message: wire.Completed | wire.Failed) -> None:
+    def _answer(self, job: ScheduledRequest, message: wire.Answer) -> None:
+        if job.edits:
+            failed = EditFigures.of_answer(NoNextEdit.FAILED.value)
+            figures = message.figures if isinstance(message, wire.EditsFound) else failed
+            self._edit_figures += figures.outcomes if job.answered else figures
         job.answered = True
         timer = self._timers.pop(job, None)
         if timer is not None:
@@ -308,7 +349,7 @@ class Supervisor:
             self._scheduler.pause(now, progressed=message.progressed)
         else:
             self._release_worker()
-        if isinstance(message, wire.Completed | wire.Failed):
+        if isinstance(message, wire.Answer):
             self._answer(job, msgspec.structs.replace(message, id=job.request_id))
         self._pump()
 
@@ -320,7 +361,7 @@ class Supervisor:
         self._release_worker()
         for job in jobs:
             self._scheduler.remove(job)
-            self._answer_empty(job, "empty", reason)
+            self._answer_empty(job, "empty", NoSuggestion.WORKER_ENDED, reason)
 
     def _release_worker(self) -> None:
         self._scheduler.finish()
@@ -342,5 +383,5 @@ class Supervisor:
 
 
 def _known_as(client: int, document: str) -> str:
-    """A client's name of a document as the worker is told it: several may use the same one."""
+    """Name of a client's document for the worker: several clients may use the same one."""
     return document and f"{client}:{document}"

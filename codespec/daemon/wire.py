@@ -19,13 +19,8 @@ import msgspec
 
 from codespec import limits
 from codespec.config import Settings
-from codespec.errors import (
-    CodespecError,
-    ConfigError,
-    DaemonError,
-    InputError,
-    ModelError,
-)
+from codespec.daemon.edit_figures import EditFigures
+from codespec.errors import CodespecError, ConfigError, DaemonError, InputError, ModelError
 
 MAX_FRAME_BYTES = limits.FRAME_BYTES
 MAX_REQUEST_BYTES = MAX_FRAME_BYTES - 4096  # the rest of the frame grows a little on the way
@@ -33,10 +28,10 @@ STREAM_BYTES = 1 << 20
 """Buffer of asyncio's streams and of pipes: a request of usual size passes in one piece."""
 MAX_HELLO_BYTES = limits.HELLO_BYTES
 HELLO_S = 10.0
-"""How long either end waits for the other's greeting."""
+"""Seconds that either end waits for the other's greeting."""
 SILENCE_S = 10.0
-"""A daemon that said nothing for so long, or is late, is asked whether it is there, and has as long
-to say something."""
+"""Seconds of silence, or of delay, after which a daemon is asked if it is there; it has as long to
+answer."""
 _LENGTH = struct.Struct("<I")
 
 State: TypeAlias = Literal[
@@ -62,8 +57,8 @@ class Message(msgspec.Struct, frozen=True, tag=True, kw_only=True):
 
 
 class Hello(Message, frozen=True):
-    """First frame of a connection. `key` proves, on TCP, that the client can read the user's
-    files. `watch`: send `StateChanged` from now on."""
+    """First frame of a connection. key: proves, on TCP, that the client can read the user's files.
+    watch: send `StateChanged` from now on."""
 
     version: limits.Name
     key: limits.Name = ""
@@ -71,12 +66,19 @@ class Hello(Message, frozen=True):
 
 
 class Complete(Message, frozen=True):
-    """`id` is chosen by the sender and unique on its connection. A later request for the same
-    `document` takes this one's place; "" never does. `deadline_ms`, from receipt; 0: none.
-    `linger_ms`: how long to go on after that, or to go on waiting for the model, if nobody else
-    does. `stream`: send `Partial` on the way. `prefetch`: only get ready for such a request, while
-    none that is due soon needs the model; a later one of this client takes its place. `parses`: see
-    `CompletionRequest`, which `request` is."""
+    """Complete a request.
+
+    id: chosen by the sender, unique on its connection.
+    request: a `CompletionRequest`.
+    document: a later request for the same one takes this one's place; "" never does.
+    deadline_ms: milliseconds from receipt; 0: none.
+    linger_ms: milliseconds to go on after the deadline, or to go on waiting for the model, if
+        nobody else needs it.
+    stream: send `Partial` on the way.
+    prefetch: only get ready for such a request, while none that is due soon needs the model; a
+        later one of this client takes its place.
+    parses: see `CompletionRequest`.
+    """
 
     id: limits.Id
     request: msgspec.Raw
@@ -88,6 +90,17 @@ class Complete(Message, frozen=True):
     parses: bool = True
 
 
+class FindEdits(Message, frozen=True):
+    """Find next edits. request: a `NextEditRequest`. with_model: True to ask the next-edit model,
+    which takes passes. All else as in `Complete`, but it takes no completion's place."""
+
+    id: limits.Id
+    request: msgspec.Raw
+    document: limits.Uri = ""
+    deadline_ms: limits.Milliseconds = 0.0
+    with_model: bool = False
+
+
 class Cancel(Message, frozen=True):
     """The answer to `id` is not wanted any more. A reply still comes."""
 
@@ -95,12 +108,14 @@ class Cancel(Message, frozen=True):
 
 
 class Closed(Message, frozen=True):
-    """The document is no longer open: what its file holds counts again. No reply comes."""
+    """The document is no longer open: the content of its file counts again. No reply comes."""
 
     document: limits.Uri
 
 
 class Status(Message, frozen=True):
+    """Ask for a `StatusReport`."""
+
     id: limits.Id
 
 
@@ -112,6 +127,8 @@ class Configure(Message, frozen=True):
 
 
 class Shutdown(Message, frozen=True):
+    """End the daemon."""
+
     id: limits.Id
 
 
@@ -119,26 +136,37 @@ class Shutdown(Message, frozen=True):
 
 
 class Welcome(Message, frozen=True):
+    """Answer to `Hello`."""
+
     version: str
     pid: int
 
 
 class Completed(Message, frozen=True):
-    """`completion` is a `Completion`."""
+    """Answer to `Complete`. completion: a `Completion`."""
 
     id: int
     completion: msgspec.Raw
 
 
+class EditsFound(Message, frozen=True):
+    """Answer to `FindEdits`. edits: a `NextEdits`. figures: its own, and the outcomes that became
+    known since the answer before."""
+
+    id: int
+    edits: msgspec.Raw
+    figures: EditFigures = EditFigures()
+
+
 class Partial(Message, frozen=True):
-    """`progress` is a `Progress`."""
+    """The text so far. progress: a `Progress`."""
 
     id: int
     progress: msgspec.Raw
 
 
 class Failed(Message, frozen=True):
-    """`id` 0: it concerns the whole connection, which closes, or the worker's load."""
+    """An error. id: 0 if it concerns the whole connection, which closes, or the worker's load."""
 
     id: int
     message: str
@@ -147,19 +175,22 @@ class Failed(Message, frozen=True):
 
 
 class StateChanged(Message, frozen=True):
-    """`hint`: the next step, where something is wrong. `progress`: the share of the model that is
-    loaded, 0 to 1, while it loads."""
+    """A change of the daemon's state. hint: the next step, if something is wrong. progress: share
+    of the model that is loaded, 0 to 1, while it loads. has_log_probs: False if the model gives no
+    probabilities of its tokens."""
 
     state: State
     reason: str = ""
     hint: str = ""
     model: str = ""
     progress: float = 0.0
+    has_log_probs: bool = True
 
 
 class StatusReport(Message, frozen=True):
-    """`reason` says why the state is what it is, `last_end` why the last worker that was replaced
-    ended; `memory_bytes` is the worker's resident memory, 0 where the system does not tell."""
+    """State and figures of the daemon. reason: why the state is as it is; last_end: why the last
+    worker that was replaced ended; memory_bytes: the worker's resident memory, 0 if the system does
+    not tell."""
 
     id: int
     state: State
@@ -179,59 +210,70 @@ class StatusReport(Message, frozen=True):
     n_respawns: int = 0
     last_end: str = ""
     memory_bytes: int = 0
+    next_edits: EditFigures = EditFigures()
 
 
-# --- supervisor to worker and back (also Complete, Cancel, Closed; Completed, Partial, Failed)
+# --- supervisor to worker and back (also Complete, FindEdits, Cancel, Closed; and all
+# answers to these)
 
 
 class Pause(Message, frozen=True):
-    """Leave the request off, or answer it; no effect on one that is not at work. `at_once`: even
-    if what this turn has done up to now is lost."""
+    """Pause the request, or answer it; no effect on one that is not at work. at_once: even if the
+    work of this turn is lost."""
 
     id: int
     at_once: bool = False
 
 
 class Paused(Message, frozen=True):
-    """It is left off, and the worker free for others. `progressed`: its turn got it anywhere."""
+    """The request is paused, and the worker free for others. progressed: its turn made progress."""
 
     id: int
     progressed: bool
 
 
 class Resume(Message, frozen=True):
-    """Go on with a request that was left off."""
+    """Go on with a paused request."""
 
     id: int
 
 
 class Load(Message, frozen=True):
-    """pulse: where the worker counts its steps, see `codespec.pulse`; "": nobody looks."""
+    """Load the model. pulse: where the worker counts its steps, see `codespec.system.pulse`; "":
+    nobody looks."""
 
     settings: Settings
     pulse: str = ""
 
 
 class Loading(Message, frozen=True):
-    """How far it is, 0 to 1."""
+    """Progress of the load. share: 0 to 1."""
 
     share: float
 
 
 class Ready(Message, frozen=True):
-    """file_bytes: of the target. saved_bytes: most memory for states that are put aside."""
+    """The model is loaded. file_bytes: of the target. saved_bytes: most memory for states that are
+    put aside, and for a model that is loaded when it is needed."""
 
     model: str
     model_path: str
     backend: str
     file_bytes: int = 0
     saved_bytes: int = 0
+    has_log_probs: bool = True  # see `StateChanged`
 
 
-FromClient: TypeAlias = Hello | Complete | Cancel | Closed | Status | Configure | Shutdown
-FromDaemon: TypeAlias = Welcome | Completed | Partial | Failed | StateChanged | StatusReport
-ToWorker: TypeAlias = Load | Complete | Pause | Resume | Cancel | Closed
-FromWorker: TypeAlias = Loading | Ready | Completed | Partial | Paused | Failed
+Answer: TypeAlias = Completed | EditsFound | Failed
+"""Last message about a request."""
+FromClient: TypeAlias = (
+    Hello | Complete | FindEdits | Cancel | Closed | Status | Configure | Shutdown
+)
+FromDaemon: TypeAlias = (
+    Welcome | Completed | EditsFound | Partial | Failed | StateChanged | StatusReport
+)
+ToWorker: TypeAlias = Load | Complete | FindEdits | Pause | Resume | Cancel | Closed
+FromWorker: TypeAlias = Loading | Ready | Completed | EditsFound | Partial | Paused | Failed
 
 T = TypeVar("T")
 
@@ -243,8 +285,8 @@ _encoder = msgspec.msgpack.Encoder()
 
 
 def frame(message: Message) -> bytearray:
-    """The bytes to send. Raises: WireError when larger than a frame may be, or not Unicode (lone
-    surrogates)."""
+    """Encode a message as a frame. Raises: WireError if it is larger than a frame may be, or not
+    Unicode (lone surrogates)."""
     buffer = bytearray(_LENGTH.size)
     try:
         _encoder.encode_into(message, buffer, _LENGTH.size)
@@ -276,7 +318,7 @@ def decode(
     decoder: msgspec.msgpack.Decoder[T],
     what: str = "a message of this protocol",
 ) -> T:
-    """Raises: WireError, which says that this is not `what`, and why."""
+    """Decode a body. what: the expected content, for the error. Raises: WireError."""
     try:
         return decoder.decode(body)
     # UnicodeDecodeError: a string that is not UTF-8; RecursionError: nesting without end.
@@ -292,7 +334,7 @@ async def read(
     decoder: msgspec.msgpack.Decoder[T],
     max_bytes: int = MAX_FRAME_BYTES,
 ) -> T | None:
-    """The next message; None where the other end closed between two frames.
+    """The next message; None if the other end closed between two frames.
 
     Raises: WireError for anything else than a whole, valid frame.
     """
@@ -311,7 +353,7 @@ async def read(
 
 
 def read_blocking(receive: Callable[[int], bytes], decoder: msgspec.msgpack.Decoder[T]) -> T | None:
-    """As `read`, for blocking streams. `receive(n)`: 1 to n bytes, b"" at the end."""
+    """`read` for blocking streams. receive: returns 1 to n bytes for n, b"" at the end."""
     header = _receive_exactly(receive, _LENGTH.size)
     if not header:
         return None

@@ -1,10 +1,9 @@
 """The model worker: the one process of the daemon with native code in it, and free to die.
 
 Main thread: the engine, alone (one thread touches llama). Reader thread: frames from the
-supervisor; it marks requests as cancelled or to be left off, and ends the process when the
-supervisor is gone.
-Frames go out on a private copy of stdout; descriptor 1 becomes stderr, so nothing that a native
-library prints can get between them.
+supervisor; it marks requests as cancelled or to be paused, and ends the process when the supervisor
+is gone. Frames go out on a private copy of stdout; descriptor 1 becomes stderr, so nothing that a
+native library prints can get between them.
 """
 
 from __future__ import annotations
@@ -17,50 +16,53 @@ import queue
 import sys
 import threading
 from collections.abc import Callable, Generator
-from typing import BinaryIO, TypeAlias, cast
+from typing import BinaryIO, cast
 
-from codespec import pulse
 from codespec.backends.base import CancelledError
 from codespec.config import Settings
 from codespec.daemon import payload, wire
-from codespec.daemon.logs import outline
+from codespec.daemon.edit_figures import EditFigures
 from codespec.errors import CodespecError
+from codespec.next_edit import NextEdits, NoNextEdit
+from codespec.reasons import NoSuggestion
 from codespec.requests import (
     Completion,
+    EditFinder,
     Engine,
     Idler,
     Interruptible,
     Librarian,
+    ModelEditFinder,
     Prefetcher,
     Progress,
 )
+from codespec.system import pulse
+from codespec.system.log_privacy import outline
 
 QUIET_S = 2.0
-"""So long after a request, the next key was not pressed: time for other work."""
+"""Seconds without a request after which the user does not type: time for other work."""
 
 EngineFactory = Callable[[Settings, Callable[[float], None]], "tuple[Engine, wire.Ready]"]
-"""From settings, and what to tell the share to that is loaded."""
+"""Builds an engine from settings. Its second argument is called with the share that is loaded, 0 to
+1."""
 
-# How much more must be loaded for it to be told.
+# Smallest further share of the model that is reported.
 _STEP = 0.05
-
-
-_Answer: TypeAlias = wire.Completed | wire.Failed
 
 
 @dataclasses.dataclass(slots=True, eq=False)
 class _Task:
-    """pause: what it was asked since it last went on.
-    work, progressed: the main thread's alone; no work before it is begun."""
+    """A request in the worker. pause: its last request to pause since it went on. work, progressed:
+    used by the main thread alone; work: None until it begins."""
 
-    message: wire.Complete
+    message: wire.Complete | wire.FindEdits
     cancelled: threading.Event = dataclasses.field(default_factory=threading.Event)
     pause: wire.Pause | None = None
-    work: Generator[None, None, _Answer] | None = None
+    work: Generator[None, None, wire.Answer] | None = None
     progressed: bool = False
 
     def paused(self, has_progressed: bool) -> bool:
-        """See `requests.Paused`."""
+        """True if it must pause now, see `requests.Paused`."""
         self.progressed = has_progressed
         if has_progressed:
             pulse.step()
@@ -68,11 +70,11 @@ class _Task:
 
 
 _Tasks = queue.SimpleQueue[_Task | wire.Closed]
-"""A task is in it once to be begun, and again each time it is to go on or to end."""
+"""Queue of tasks: a task is in it once to begin, and again each time it is to go on or to end."""
 
 
 class Channel:
-    """Frames from and to the supervisor. `receive` on one thread, `send` on one thread."""
+    """Frames from and to the supervisor. Use `receive` on one thread, `send` on one thread."""
 
     def __init__(self, incoming: BinaryIO, outgoing: int) -> None:
         self._incoming = incoming
@@ -80,13 +82,13 @@ class Channel:
 
     @classmethod
     def over_stdio(cls) -> Channel:
-        """Takes stdin and stdout away from everything else in the process."""
+        """Take stdin and stdout away from everything else in the process."""
         incoming, outgoing = os.dup(0), os.dup(1)
         nothing = os.open(os.devnull, os.O_RDONLY)
         os.dup2(nothing, 0)
         os.close(nothing)
         os.dup2(2, 1)
-        widen(incoming)
+        widen_pipe(incoming)
         return cls(os.fdopen(incoming, "rb", buffering=1 << 16), outgoing)
 
     def receive(self) -> wire.ToWorker | None:
@@ -98,9 +100,9 @@ class Channel:
             rest = rest[os.write(self._outgoing, rest) :]
 
 
-def widen(pipe: int) -> None:
-    """A pipe holds 64 KiB, less than a request of a long document: the sender would be woken up
-    in between. Where the system cannot, nothing happens."""
+def widen_pipe(pipe: int) -> None:
+    """Enlarge a pipe's buffer: 64 KiB is less than a request of a long document, and the sender
+    would be woken up in between. No effect if the system cannot."""
     if sys.platform == "linux":
         import fcntl
 
@@ -110,9 +112,9 @@ def widen(pipe: int) -> None:
 
 
 def serve(channel: Channel, factory: EngineFactory) -> int:
-    """Load, then answer until the supervisor closes the channel (which ends the process).
+    """Load the model, then answer until the supervisor closes the channel (which ends the process).
 
-    Returns: an exit status, when the engine cannot be built.
+    Returns: an exit status, if the engine cannot be built.
     """
     load = channel.receive()
     if not isinstance(load, wire.Load):
@@ -160,7 +162,7 @@ def serve(channel: Channel, factory: EngineFactory) -> int:
 
 def _turn(
     engine: Engine, task: _Task, paths: dict[str, str], send: Callable[[wire.Message], None]
-) -> _Answer | wire.Paused:
+) -> wire.Answer | wire.Paused:
     if task.work is None:
         task.work = _answer(engine, task, paths, send)
     elif task.cancelled.is_set():
@@ -169,12 +171,12 @@ def _turn(
     try:
         next(task.work)
     except StopIteration as end:
-        return cast(_Answer, end.value)
+        return cast(wire.Answer, end.value)
     return wire.Paused(id=task.message.id, progressed=task.progressed)
 
 
 def _work_while_idle(engine: Engine, tasks: _Tasks) -> None:
-    """Measure what passes cost and the like, until a request comes."""
+    """Measure the cost of passes and the like, until a request comes."""
     if isinstance(engine, Idler):
         while tasks.empty() and engine.idle(lambda: not tasks.empty()):
             pass
@@ -183,7 +185,7 @@ def _work_while_idle(engine: Engine, tasks: _Tasks) -> None:
 def _read(channel: Channel, tasks: _Tasks, known: dict[int, _Task]) -> None:
     try:
         while (message := channel.receive()) is not None:
-            if isinstance(message, wire.Complete):
+            if isinstance(message, wire.Complete | wire.FindEdits):
                 task = known[message.id] = _Task(message)
                 tasks.put(task)
             elif isinstance(message, wire.Closed):
@@ -204,34 +206,14 @@ def _read(channel: Channel, tasks: _Tasks, known: dict[int, _Task]) -> None:
 
 def _answer(
     engine: Engine, task: _Task, paths: dict[str, str], send: Callable[[wire.Message], None]
-) -> Generator[None, None, _Answer]:
-    """paths: of the documents that were asked about and are lent, to be kept up to date."""
+) -> Generator[None, None, wire.Answer]:
+    """Answer a request. paths: of the documents that were asked about and are lent, to be kept up
+    to date."""
     message = task.message
-
-    def tell(progress: Progress) -> None:
-        send(wire.Partial(id=message.id, progress=payload.pack(progress)))
-
     try:
-        request = payload.unpack_request(message.request)
-        if message.document and request.path and request.lends:
-            paths[message.document] = request.path
-        request = dataclasses.replace(
-            request, deadline_ms=message.deadline_ms, parses=message.parses
-        )
-        if message.prefetch:
-            if isinstance(engine, Prefetcher):
-                yield from engine.prefetching(request, task.cancelled.is_set, task.paused)
-            completion = Completion()
-        elif task.cancelled.is_set():
-            completion = Completion(finish="cancelled", reason="cancelled before it began")
-        else:
-            on_progress = tell if message.stream else None
-            told = (request, task.cancelled.is_set, on_progress)
-            if isinstance(engine, Interruptible):
-                completion = yield from engine.completing(*told, task.paused)
-            else:
-                completion = engine.complete(*told)
-        return wire.Completed(id=message.id, completion=payload.pack(completion))
+        if isinstance(message, wire.FindEdits):
+            return (yield from _found(engine, message, task, paths))
+        return (yield from _completed(engine, message, task, paths, send))
     except CancelledError:
         return _cancelled(task)
     except CodespecError as e:
@@ -246,13 +228,70 @@ def _answer(
         )
 
 
-def _cancelled(task: _Task) -> wire.Completed:
-    empty = payload.pack(Completion(finish="cancelled", reason="cancelled"))
-    return wire.Completed(id=task.message.id, completion=empty)
+def _found(
+    engine: Engine, message: wire.FindEdits, task: _Task, paths: dict[str, str]
+) -> Generator[None, None, wire.EditsFound]:
+    cancelled = task.cancelled.is_set
+    found = NextEdits(why=NoNextEdit.CANCELLED)
+    if not cancelled():
+        request = payload.unpack_edit_request(message.request)
+        if message.document and request.path:
+            paths[message.document] = request.path
+        request = dataclasses.replace(request, deadline_ms=message.deadline_ms)
+        found = NextEdits(why=NoNextEdit.NO_PLACE)
+        if message.with_model and isinstance(engine, ModelEditFinder):
+            found = yield from engine.finding(request, cancelled, task.paused)
+        elif isinstance(engine, EditFinder):
+            found = engine.find_edits(request, cancelled)
+    n_made, n_dismissed = engine.edit_outcomes() if isinstance(engine, EditFinder) else (0, 0)
+    why_none = found.why.value if found.why is not None else ""
+    figures = EditFigures.of_answer(why_none, n_made=n_made, n_dismissed=n_dismissed)
+    return wire.EditsFound(id=message.id, edits=payload.pack(found), figures=figures)
+
+
+def _completed(
+    engine: Engine,
+    message: wire.Complete,
+    task: _Task,
+    paths: dict[str, str],
+    send: Callable[[wire.Message], None],
+) -> Generator[None, None, wire.Completed]:
+    def tell(progress: Progress) -> None:
+        send(wire.Partial(id=message.id, progress=payload.pack(progress)))
+
+    request = payload.unpack_request(message.request)
+    if message.document and request.path and request.lends:
+        paths[message.document] = request.path
+    request = dataclasses.replace(request, deadline_ms=message.deadline_ms, parses=message.parses)
+    if message.prefetch:
+        if isinstance(engine, Prefetcher):
+            yield from engine.prefetching(request, task.cancelled.is_set, task.paused)
+        completion = Completion()
+    elif task.cancelled.is_set():
+        completion = Completion(
+            finish="cancelled", why=NoSuggestion.CANCELLED, detail="cancelled before it began"
+        )
+    else:
+        on_progress = tell if message.stream else None
+        told = (request, task.cancelled.is_set, on_progress)
+        if isinstance(engine, Interruptible):
+            completion = yield from engine.completing(*told, task.paused)
+        else:
+            completion = engine.complete(*told)
+    return wire.Completed(id=message.id, completion=payload.pack(completion))
+
+
+def _cancelled(task: _Task) -> wire.Answer:
+    if isinstance(task.message, wire.FindEdits):
+        none = NextEdits(why=NoNextEdit.CANCELLED)
+        figures = EditFigures.of_answer(NoNextEdit.CANCELLED.value)
+        return wire.EditsFound(id=task.message.id, edits=payload.pack(none), figures=figures)
+    empty = Completion(finish="cancelled", why=NoSuggestion.CANCELLED, detail="cancelled")
+    return wire.Completed(id=task.message.id, completion=payload.pack(empty))
 
 
 def _report(error: BaseException) -> None:
-    # Not the message of the exception: it may quote source text, and stderr goes to a log.
+    # The exception's message may quote source text, and stderr goes to a log.
     print(outline(error), file=sys.stderr, flush=True)
 
 
@@ -271,6 +310,7 @@ def local_engine(
         backend=info.backend,
         file_bytes=info.file_bytes,
         saved_bytes=engine.saved_bytes,
+        has_log_probs=engine.has_log_probs,
     )
 
 
@@ -285,7 +325,7 @@ def main(factory: EngineFactory = local_engine) -> int:
 
 
 if __name__ == "__main__":
-    # Not sys.exit: interpreter shutdown with native threads around is a crash to avoid.
+    # sys.exit would shut the interpreter down beside native threads, which may crash.
     status = main()
     sys.stderr.flush()
     os._exit(status)

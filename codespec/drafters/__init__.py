@@ -1,1 +1,1 @@
-"""Where drafts come from, how likely they are, and how much of them is worth verifying."""
+"""Drafters: sources of drafts, their acceptance probabilities, and how much of a draft pays."""

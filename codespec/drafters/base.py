@@ -1,9 +1,9 @@
-"""The contract of drafters: what proposes continuations for a target to verify.
+"""The contract of drafters, which propose continuations for a target to verify.
 
 A drafter is one file: a subclass of `Drafter` that says its name, its sources and what it can, and
 overrides what it needs; the defaults of all other methods serve one that can do no more. It may be
-wrong in any way: verification keeps the output exact (Leviathan et al. 2023), and a chain reaches
-it through a guard alone (`guard.py`).
+wrong in any way: verification keeps the output exact (Leviathan et al. 2023), and `CombinedDrafter`
+reaches it through a guard alone (`guard.py`).
 """
 
 from __future__ import annotations
@@ -30,23 +30,29 @@ from codespec.types import (
 class Traits:
     """Abilities of a drafter, and so which of its methods are called.
 
-    takes_time: asking it takes as long as a part of a pass, so it is asked only where `plan`
-        promises more than what is there already, and left alone while it `rests`.
-    cuts:      it knows what passes cost, and cuts its own drafts to what pays.
-    reads:     it may have to read a prompt, which takes as long as many passes (`heed`, `has_room`,
-        `wants_prompt`, `read_ahead`).
+    takes_time: a proposal takes as long as a part of a target pass, so one is requested only where
+        `plan` expects more than the best draft so far, and never while the drafter rests
+        (`n_rest`).
+    cuts:      the drafter knows the cost curve, and cuts its own drafts to the width that pays.
+    reads:     the drafter may have to prefill a prompt, which takes as long as many passes
+        (`has_room`, `watch_interrupts`, `wants_prompt`, `read_ahead`).
     is_native: native code can draft in its place, see `native`.
+    rewrites:  the drafter drafts from `Context.old`, and is left out of requests without one.
     """
 
     takes_time: bool = False
     cuts: bool = False
     reads: bool = False
     is_native: bool = False
+    rewrites: bool = False
 
 
 class Plan(NamedTuple):
-    """n_tokens: what it would draft. rate: expected tokens per millisecond, its own time
-    included."""
+    """A drafter's forecast of its next proposal.
+
+    n_tokens: length of the draft, 0 for none. rate: expected emitted tokens per millisecond of the
+    pass and the drafting together.
+    """
 
     n_tokens: int
     rate: float
@@ -54,20 +60,22 @@ class Plan(NamedTuple):
 
 @dataclass(slots=True)
 class Counters:
-    """Totals of one drafter. n_asked: proposals. by_source: tokens drafted and accepted."""
+    """Totals of one drafter. by_source: tokens drafted and accepted."""
 
-    n_asked: int = 0
     by_source: dict[Source, SourceStats] = field(default_factory=dict[Source, SourceStats])
 
     @property
     def n_drafted(self) -> int:
+        """Tokens drafted, of all sources."""
         return sum(stats.n_drafted for stats in self.by_source.values())
 
     @property
     def n_accepted(self) -> int:
+        """Tokens accepted, of all sources."""
         return sum(stats.n_accepted for stats in self.by_source.values())
 
     def add(self, source: Source, n_drafted: int, n_accepted: int) -> None:
+        """Add tokens of one source."""
         stats = self.by_source.get(source)
         if stats is None:
             stats = self.by_source[source] = SourceStats()
@@ -75,7 +83,7 @@ class Counters:
         stats.n_accepted += n_accepted
 
     def count(self, draft: Draft, path: Sequence[int]) -> None:
-        """Count a draft of which the nodes of `path` were accepted."""
+        """Count a draft; `path`: indices of its accepted nodes."""
         sources = draft.sources.tolist()
         accepted = [sources[node] for node in path]
         for source in dict.fromkeys(sources):
@@ -90,68 +98,72 @@ class Drafter:
 
     @cached_property
     def counters(self) -> Counters:
-        """Totals since it was made, kept by whoever asks it."""
+        """Totals since the drafter was made; its caller counts (`Guarded`)."""
         return Counters()
 
     def begin(self, context: Context) -> None:
-        """A new request starts. Called when the drafter is first asked."""
+        """Start a request. Called before the first `propose` of that request."""
 
     def propose(self, state: PassState, n_max: int) -> Draft:
-        """Draft at most `n_max` nodes after context.left + state.emitted. May return NO_DRAFT."""
+        """Draft at most `n_max` nodes that continue context.left + state.emitted; NO_DRAFT for
+        none. The context is the one of the last `begin`."""
         return NO_DRAFT
 
     def observe(self, emitted: Tokens, draft: Draft, verdict: Verdict) -> None:
-        """The outcome of a pass; drafters whose proposal was not verified learn from it, too.
-        `emitted` is the whole output so far, the verdict's tokens included."""
+        """Learn from a verified pass, also where another drafter's proposal was verified.
+
+        emitted: (m,) the whole output so far, the verdict's tokens included. draft: this drafter's
+        own proposal for the pass, else the verified one.
+        """
 
     def ended(self, n_emitted: int) -> None:
-        """The text ended of itself behind so many tokens. Verdicts may have told of more, which are
-        not kept."""
+        """The output is complete after `n_emitted` tokens. Earlier verdicts may have held more,
+        which are not part of it."""
 
     # ---- Traits.takes_time
 
     def is_due(self) -> bool:
-        """Asked once before each pass: False to be asked nothing else."""
+        """True if the drafter may be asked before this pass. Called once a pass."""
         return True
 
     def n_rest(self) -> int:
-        """Passes to come before which it is not due."""
+        """Number of passes from now on before which `is_due` would be False."""
         return 0
 
     def rested(self, n_passes: int) -> None:
-        """So many of them have passed, without asking."""
+        """Count `n_passes` passes that were made without a call of `is_due`."""
 
     def plan(self, state: PassState, n_max: int) -> Plan:
-        """The draft to be expected of asking it."""
+        """Forecast of `propose` with the same arguments."""
         return Plan(0, 0.0)
 
     # ---- Traits.reads
 
-    def heed(self, interrupted: Callable[[], bool]) -> None:
-        """Leave off reading and raise CancelledError as soon as this turns true; what was read by
-        then is kept."""
+    def watch_interrupts(self, interrupted: Callable[[], bool]) -> None:
+        """Poll `interrupted` while a prompt is prefilled in `propose`: once it returns True, stop
+        and raise CancelledError. What is in the KV cache by then stays."""
 
     def has_room(self, n_tokens: int) -> bool:
-        """False where so many do not fit its context: it is left alone for the rest of a request
-        then."""
+        """False if `n_tokens` do not fit the drafter's own context window; it is then left out of
+        the rest of the request."""
         return True
 
     def wants_prompt(self, context: Context) -> bool:
-        """True if it would be asked for anything here, had it read the prompt."""
+        """True if a prefilled prompt would make the drafter worth asking at this place."""
         return False
 
     def read_ahead(self, context: Context, cancelled: Callable[[], bool]) -> None:
-        """Have a prompt in the cache before anybody drafts from it. Raises: CancelledError; what is
-        read by then is kept."""
+        """Prefill a prompt before anybody drafts from it. Raises: CancelledError once `cancelled`
+        returns True; what is in the KV cache by then stays."""
 
     @property
     def n_cached(self) -> int:
-        """Tokens in its cache."""
+        """Number of tokens in the drafter's KV cache."""
         return 0
 
     # ---- Traits.is_native
 
     def native(self, state: PassState, n_max: int) -> Drafting | None:
-        """The texts that native code drafts at most `n_max` tokens a pass from in its place, as
-        `propose` would; None where it has to be asked itself."""
+        """Inputs for native code to draft in this drafter's place, at most `n_max` tokens a pass,
+        as `propose` would; None where `propose` has to be called."""
         return None

@@ -1,7 +1,7 @@
 """Drafters are not trusted: every call to one goes through its guard.
 
-A drafter that raises is left out for the rest of the request, one that returns something malformed
-is ignored. Nothing a drafter does can reach the output. Tests let its exceptions through instead.
+A drafter that raises is left out for the rest of the request; a malformed draft is dropped. Nothing
+a drafter does can reach the output. Under tests its exceptions are raised instead.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from typing import Any, TypeVar
 from codespec.backends.base import CancelledError
 from codespec.drafters.base import Drafter, Plan
 from codespec.native import Drafting
-from codespec.tree import followed
 from codespec.types import NO_DRAFT, Context, Draft, PassState, Tokens, Verdict
-from codespec.verify import wellformed
+from codespec.verify.accept import wellformed
+from codespec.verify.tree import followed
 
 log = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
 
-class Policy(Enum):
-    """Fate of a drafter that fails."""
+class GuardPolicy(Enum):
+    """Treatment of a drafter that fails."""
 
     LEAVE_OUT = "it is left out of the request, or what it said is ignored"
     RAISE = "its exception is raised, for tests"
@@ -36,12 +36,15 @@ class MalformedError(ValueError):
 
 
 class Guarded:
-    """One member of a chain, for one request after the other.
+    """A drafter behind its guard, for one request after the other. Methods are those of `Drafter`;
+    where the drafter fails they return a neutral value.
 
-    n_vocab: ids at or above it are refused.
+    n_vocab: size of the target's vocabulary; drafts with ids at or above it are refused.
     """
 
-    def __init__(self, drafter: Drafter, n_vocab: int, policy: Policy = Policy.LEAVE_OUT) -> None:
+    def __init__(
+        self, drafter: Drafter, n_vocab: int, policy: GuardPolicy = GuardPolicy.LEAVE_OUT
+    ) -> None:
         self._drafter = drafter
         self._n_vocab = n_vocab
         self._policy = policy
@@ -49,7 +52,7 @@ class Guarded:
         self._proposed: Draft | None = None
         self.traits = drafter.traits
         self.is_active = True
-        """False once it was left out of the request."""
+        """False once the drafter was left out of the request."""
         self.has_begun = False
 
     @property
@@ -57,15 +60,16 @@ class Guarded:
         return self._drafter.name
 
     def start(self, interrupted: Callable[[], bool]) -> None:
-        """A request starts; the drafter itself begins when it is first asked."""
+        """Start a request; the drafter's own `begin` is called before its first proposal."""
         self._interrupted = interrupted
         self.is_active, self.has_begun = True, False
         self._proposed = None
         if self.traits.reads:
-            self._call(self._drafter.heed, interrupted)
+            self._call(self._drafter.watch_interrupts, interrupted)
 
     def begin(self, context: Context, emitted: Tokens) -> None:
-        """Begin, or go on where the others are: `emitted` since the request began."""
+        """Call the drafter's `begin`, then tell it of `emitted`, the output of the request so
+        far."""
         self.has_begun = True
         self._call(self._drafter.begin, context)
         if len(emitted):
@@ -73,12 +77,12 @@ class Guarded:
             self._call(self._drafter.observe, emitted, NO_DRAFT, said)
 
     def propose(self, state: PassState, n_max: int) -> Draft:
-        self._drafter.counters.n_asked += 1
         self._proposed = self._call(self._wellformed, state, n_max) or None
         return self._proposed or NO_DRAFT
 
     def observe(self, emitted: Tokens, draft: Draft, verdict: Verdict) -> None:
-        """A member that proposed something is told what became of that."""
+        """Pass on a verdict: with the drafter's own proposal where it made one, else with
+        `draft`."""
         if not self.has_begun or not self.is_active:
             return
         proposed, self._proposed = self._proposed, None
@@ -121,7 +125,7 @@ class Guarded:
         return n if isinstance(n, int) else 0
 
     def read_ahead(self, context: Context, cancelled: Callable[[], bool]) -> None:
-        """Raises: CancelledError."""
+        """See `Drafter.read_ahead`. Raises: CancelledError."""
         self._interrupted = cancelled
         self._call(self._drafter.read_ahead, context, cancelled)
 
@@ -130,7 +134,7 @@ class Guarded:
         return found if isinstance(found, Drafting) else None
 
     def leave_out(self) -> None:
-        """Do without it for the rest of the request."""
+        """Leave the drafter out of the rest of the request."""
         # Not `exception`: a traceback may carry source text in its values.
         log.warning("the drafter %s failed and is left out of this request", self.name)
         self.is_active = False
@@ -140,7 +144,7 @@ class Guarded:
         draft = self._drafter.propose(state, n_max)
         if wellformed(draft, self._n_vocab, n_max):
             return draft
-        if self._policy is Policy.RAISE:
+        if self._policy is GuardPolicy.RAISE:
             raise MalformedError(f"the drafter {self.name} returned {draft}")
         log.warning("the drafter %s returned a malformed draft", self.name)
         return None
@@ -153,7 +157,7 @@ class Guarded:
         except Exception as e:
             if isinstance(e, CancelledError) and self._interrupted():
                 raise
-            if self._policy is Policy.RAISE:
+            if self._policy is GuardPolicy.RAISE:
                 raise
             self.leave_out()
             return None

@@ -1,5 +1,12 @@
-"""Drafts from text that already exists: this document before and after the cursor, the workspace's
-other files, other open documents, recent edits. What they say is weighed together (`Planner`)."""
+"""Prompt lookup drafting: drafts copied from text that exists, without a draft model.
+
+Sources are this document before and after the cursor, the workspace's other files, other open
+documents and recent edits. Each finds the longest suffix of the context in its suffix automaton or
+segment and proposes what followed there; `Planner` merges the proposals into one draft.
+
+Source: prompt lookup decoding (Saxena 2023); suffix automata of text (Blumer et al. 1985), as
+SuffixDecoding (Oliaro et al. 2024) drafts from suffix trees.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +16,11 @@ from typing import Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from codespec.cost.cost_curve import FLAT, CostCurve
+from codespec.documents.live import LiveDocument
+from codespec.documents.sources import PREFIX, REPOSITORY, SUFFIX, Neighbour
 from codespec.drafters.base import Drafter, Traits
-from codespec.drafters.cost import FLAT, CostCurve
-from codespec.index.live import LiveDocument
 from codespec.native import Boundary, Drafting, Planner, Segment, Sources, SuffixAutomaton
-from codespec.tree import path_probs
 from codespec.types import (
     NO_DRAFT,
     NO_TOKENS,
@@ -24,6 +31,7 @@ from codespec.types import (
     Tokens,
     Verdict,
 )
+from codespec.verify.tree import path_probs
 
 
 class Repository(Protocol):
@@ -32,22 +40,14 @@ class Repository(Protocol):
     def segments(
         self, skip: Collection[str] = ()
     ) -> Sequence[tuple[Segment, npt.NDArray[np.bool_] | None]]:
-        """Its segments, each with documents not to use: those to skip among them. None: none."""
+        """The index's segments, each with a (n_docs,) mask of documents not to draft from; None:
+        all may be used. skip: paths of files whose documents are masked, too."""
         ...
 
 
-PREFIX = Source.register("prefix")  # the document, before the cursor
-SUFFIX = Source.register("suffix")  # the document, after the cursor
-REPOSITORY = Source.register("repository")  # other files of the workspace
-EDITS = Source.register("edits")  # lines that the user changed or deleted lately
-BUFFERS = Source.register("buffers")  # other open documents of the workspace
-ANSWERS = Source.register("answers")  # what the target said lately in this document
-
-Neighbour: TypeAlias = tuple[Source, SuffixAutomaton]
-
-# Width is nearly free where this many tokens more cost less than half a pass.
+# Wider passes count as nearly free where this many more tokens cost less than half a pass.
 _FEW, _CHEAP = 4, 1.5
-# Branches of a tree that are looked up further.
+# Branches of a draft tree that a second lookup extends.
 _MAX_PATHS = 4
 
 Ends: TypeAlias = npt.NDArray[np.uint8]
@@ -57,15 +57,14 @@ _NO_ENDS: Ends = np.zeros(0, np.uint8)
 class LookupDrafter(Drafter):
     """`Drafter` over suffix automata of the document and a frozen index of the workspace.
 
-    document:   gives the live document of a path, or of what else it is known by, already brought
-        up to date for the request.
-    planner:    gives the planner of a workspace folder.
-    repository: gives the index of a workspace folder, or None where there is none (yet).
-    neighbours: gives what else may be drafted from for a request; of one source's automata the
-        one with the longest match speaks.
-    overridden: gives the files whose stored text is not used in a request: open buffers are newer.
-    boundary:   gives the cursor of a request, where it may stand inside a token.
-    curve, max_leaves: cost of the target's passes, and the branches they can take.
+    document:   path, or other name of a document -> its live document, up to date for the request.
+    planner:    workspace folder -> its planner.
+    repository: workspace folder -> its index, None where there is none (yet).
+    neighbours: request -> automata of other texts to draft from; of one source's automata the one
+        with the longest match proposes.
+    overridden: request -> paths of files whose indexed text is masked, as open buffers are newer.
+    boundary:   request -> its cursor, which may stand inside a token; None: it never does.
+    curve, max_leaves: cost of the target's passes, most branches of a draft tree.
     """
 
     name = "lookup"
@@ -93,9 +92,9 @@ class LookupDrafter(Drafter):
         self._planner: Planner | None = None
         self._sources = Sources(NO_TOKENS)
         self._boundary: Boundary | None = None
-        self._unread: list[int] = []  # emitted, and not known to the planner
+        self._unread: list[int] = []  # emitted tokens that the planner has not learned from
         self._is_planned = False
-        self._drafting: Drafting | None = None  # by these costs
+        self._drafting: Drafting | None = None  # made for these costs
         self._costs: npt.NDArray[np.float64] | None = None
 
     def begin(self, context: Context) -> None:
@@ -121,7 +120,7 @@ class LookupDrafter(Drafter):
         self._drafting = None
 
     def native(self, state: PassState, n_max: int) -> Drafting | None:
-        """Drafts as `propose` would, but no trees."""
+        """Inputs for native code to draft chains as `propose` would; None where trees may pay."""
         if self._planner is None or self._most_leaves(state) > 1:
             return None
         self._read()
@@ -153,7 +152,7 @@ class LookupDrafter(Drafter):
             self._planner.ended(n_emitted)
 
     def _read(self) -> None:
-        """Tell the planner what was emitted since its last plan, for which nobody waits."""
+        """Let the planner learn from the tokens emitted since its last plan, while nobody waits."""
         if self._planner is not None and self._unread:
             self._planner.learn(self._unread, len(self._unread))
         self._unread = []
@@ -188,7 +187,8 @@ class LookupDrafter(Drafter):
         return Draft(tokens, parents, likely, sources), ends
 
     def _look_up(self, said: Tokens, path: Tokens, n_max: int) -> int:
-        """Ask each source; what it says follows the drafted `path`. How many say anything."""
+        """Look up `said` in each source; matches become offers that follow the drafted `path`.
+        Returns: how many sources matched."""
         if n_max <= 0:
             return 0
         if self._boundary is None:
@@ -196,14 +196,14 @@ class LookupDrafter(Drafter):
         return self._boundary.ask(said, path, n_max, self._sources)
 
     def _most_leaves(self, state: PassState) -> int:
-        """Passes over trees are not like those over chains, whatever their width."""
+        """Most branches of a draft; 1 in padded passes, which are over chains alone."""
         return self._max_leaves if state.width == 1 else 1
 
     def _is_within(self, emitted: Tokens) -> bool:
         return self._boundary is not None and self._boundary.is_within(emitted)
 
     def _trees_pay(self, state: PassState, n_max: int) -> bool:
-        """True if some tokens more cost next to nothing, so that much is worth knowing."""
+        """True if a few more drafted tokens cost next to nothing, so that branches may pay."""
         if self._most_leaves(state) == 1:
             return False
         few_ms = self._curve.pass_ms(1 + min(n_max, _FEW))
@@ -211,7 +211,7 @@ class LookupDrafter(Drafter):
 
 
 def _open_paths(draft: Draft, ends: Ends, n_max: int) -> list[Tokens]:
-    """The likeliest branches of a tree after which no source was asked yet."""
+    """Tokens of the likeliest branches whose ends no source was looked up after yet, root first."""
     likely = path_probs(draft)
     nodes: list[int] = np.flatnonzero(ends).tolist()
     nodes.sort(key=lambda i: -likely[i])

@@ -1,1 +1,1 @@
-"""One request from context to text: the decoding loop and what surrounds it."""
+"""A request from its document to a suggestion: the way through the rooms, and the decoding loop."""

@@ -12,34 +12,34 @@ from collections.abc import Callable, Sequence
 
 from codespec.backends.base import CancelledError, Target
 from codespec.backends.kv import CommittedTokens
+from codespec.cost.padding import padded
 from codespec.drafters.base import Counters
-from codespec.drafters.chain import DraftChain
-from codespec.drafters.filler import filled
-from codespec.engine.output import Limits, Output, Stop, never_stop
-from codespec.engine.step import Passes, step
+from codespec.drafters.combined import CombinedDrafter
+from codespec.engine.output import Output, OutputLimits, Stop, never_stop
+from codespec.engine.step import StepResult, step
 from codespec.engine.stretch import Stretches
 from codespec.engine.turns import Turns, in_one_turn
 from codespec.requests import Paused
-from codespec.sampling import Sampler
 from codespec.types import NO_DRAFT, Context, Finish, PassState, Tokens, Trace, Verdict
+from codespec.verify.sampling import Sampler
 
 Observe = Callable[[Sequence[int], Sequence[float]], None]
-"""Told of passes: how many tokens each was over, how many milliseconds it took."""
+"""Called with the width in tokens and the time in milliseconds of each pass."""
 
 
 class Completer:
-    """Decodes with one target and one chain of drafters. One thread only."""
+    """Decodes with one target and one drafter. One thread only."""
 
     def __init__(
         self,
         target: Target,
-        chain: DraftChain,
+        drafter: CombinedDrafter,
         clock: Callable[[], float] = time.perf_counter,
         on_passes: Observe = lambda n_tokens, ms: None,
         stretches: Stretches | None = None,
     ) -> None:
         self._target = target
-        self._chain = chain
+        self._drafter = drafter
         self._clock = clock
         self._on_passes = on_passes
         self._stretches = stretches
@@ -48,40 +48,42 @@ class Completer:
         self,
         context: Context,
         sampler: Sampler,
-        limits: Limits,
+        limits: OutputLimits,
         stop: Stop = never_stop,
         cancelled: Callable[[], bool] = lambda: False,
         trace: Trace | None = None,
     ) -> tuple[list[int], Finish]:
-        """(emitted tokens, without the end-of-generation token; why it ended)."""
+        """(emitted tokens, without the end-of-generation token; the cause of the end)."""
         return in_one_turn(self.turns(context, sampler, limits, stop, cancelled, trace=trace))
 
     def turns(
         self,
         context: Context,
         sampler: Sampler,
-        limits: Limits,
+        limits: OutputLimits,
         stop: Stop = never_stop,
         cancelled: Callable[[], bool] = lambda: False,
         paused: Paused = lambda has_progressed: False,
         trace: Trace | None = None,
+        log_probs: list[float] | None = None,
     ) -> Turns[tuple[list[int], Finish]]:
-        """As `run`, and yields as soon as `paused` turns true. Others may use the target and the
-        drafters until it is resumed; that costs what the cache lost meanwhile, and no output."""
+        """`run` that yields as soon as `paused` turns true. Until it is resumed, others may use the
+        target and the drafters: this costs the KV entries that were evicted meanwhile, and changes
+        no output. log_probs: filled in with the log-probability of each token; None: not needed."""
         target, clock = self._target, self._clock
         trace = Trace() if trace is None else trace
         started = clock()
-        output = Output(sampler, limits, target.info.eog, stop)
+        output = Output(sampler, limits, target.info.eog, stop, log_probs=log_probs)
         run = _Run(context, output, target.info.n_ctx)
-        self._chain.counters = Counters()  # of this request
+        self._drafter.counters = Counters()  # the counters of this request
         trace.n_prompt_tokens = len(context.prompt)
-        is_ready, n_start = False, -1  # cached when the turn began
+        is_ready, n_start = False, -1  # n_start: cached tokens when the turn began
 
         def late() -> bool:
             return cancelled() or clock() >= limits.deadline
 
         def left_off() -> bool:
-            """In the middle of a stretch, which has got somewhere."""
+            """True to interrupt a native stretch, which has made progress."""
             return late() or paused(True)
 
         def interrupted() -> bool:
@@ -111,30 +113,30 @@ class Completer:
                     trace.first_token_ms = (began - started) * 1e3 + first_ms
                 self._note(done, trace)
                 if output.finish == "stop":
-                    self._chain.ended(len(output.tokens))
+                    self._drafter.ended(len(output.tokens))
                 if output.finish or run.n_room < 0:
                     return output.tokens, output.finish or "length"
         finally:
             trace.n_tokens = len(output.tokens)
-            _report(self._chain.counters, trace)
+            _report(self._drafter.counters, trace)
 
     def _get_ready(self, run: _Run, interrupted: Callable[[], bool], trace: Trace) -> None:
-        """Begin, or go on after others were at work."""
+        """Begin a request, or resume it after others: the drafters, and the KV cache."""
         started = self._clock()
-        self._chain.begin(run.context, interrupted)
-        run.after_single = False  # a prompt is read by passes of other widths
+        self._drafter.begin(run.context, interrupted)
+        run.after_single = False  # a prefill makes passes of other widths
         trace.begin_ms += (self._clock() - started) * 1e3
         tokens = run.output.tokens
         if tokens:
-            self._chain.observe(run.emitted, NO_DRAFT, Verdict(tuple(tokens), ()))
+            self._drafter.observe(run.emitted, NO_DRAFT, Verdict(tuple(tokens), ()))
         n_cached = self._target.prefill(run.committed.since(0), interrupted)
         if not tokens:
             trace.n_prompt_cached = n_cached
 
-    def _passes(self, run: _Run, left_off: Callable[[], bool]) -> Passes:
-        """One step, or several passes in a row where native code can make them."""
+    def _passes(self, run: _Run, left_off: Callable[[], bool]) -> StepResult:
+        """One step, or several passes in one call of native code where that is possible."""
         tail = run.committed.since(self._target.n_cached)
-        state = self._chain.state(run.emitted, len(tail), run.after_single)
+        state = self._drafter.state(run.emitted, len(tail), run.after_single)
         done = self._stretch(run, state, left_off) if len(tail) == 1 else None
         if done is None:
             done = self._step(run, state, tail)
@@ -142,23 +144,25 @@ class Completer:
             run.after_single = done.widths[-1] == 1
         return done
 
-    def _step(self, run: _Run, state: PassState, tail: Tokens) -> Passes:
+    def _step(self, run: _Run, state: PassState, tail: Tokens) -> StepResult:
         n_max, n_room = self._most_drafted(run, len(tail)), run.n_room
         most = min(n_room, self._target.can.max_draft)
         done, draft, verdict = step(
             self._target,
             tail,
             (run.output,),
-            propose=lambda: self._chain.propose(state, n_max),
-            fill=lambda draft: filled(draft, state, most),
+            propose=lambda: self._drafter.propose(state, n_max),
+            fill=lambda draft: padded(draft, state, most),
             clock=self._clock,
         )
         run.commit()
-        self._chain.observe(run.emitted, draft, verdict)
+        self._drafter.observe(run.emitted, draft, verdict)
         return done
 
-    def _stretch(self, run: _Run, state: PassState, left_off: Callable[[], bool]) -> Passes | None:
-        """Passes in a row; None where the next pass has to be a step."""
+    def _stretch(
+        self, run: _Run, state: PassState, left_off: Callable[[], bool]
+    ) -> StepResult | None:
+        """A native stretch of passes; None where the next pass has to be a step."""
         output, limits = run.output, run.output.limits
         n_left = min(output.n_left, run.n_room + 1)
         if self._stretches is None or n_left <= 0:
@@ -166,14 +170,14 @@ class Completer:
         n_draft = min(limits.max_width, self._target.can.max_draft)
         ms = (limits.deadline - self._clock()) * 1e3
         found = self._stretches.run(
-            self._chain, state, output, run.last, n_left, n_draft, ms, left_off
+            self._drafter, state, output, run.last, n_left, n_draft, ms, left_off
         )
         if found is None:
             return None
-        output.take(found.tokens)
+        output.take(found.tokens, found.log_probs)
         run.commit()
-        self._chain.went(output.tokens, found)
-        return Passes(
+        self._drafter.observe_stretch(output.tokens, found)
+        return StepResult(
             found.tokens,
             found.widths,
             found.n_drafted,
@@ -183,7 +187,7 @@ class Completer:
             found.pass_ms,
         )
 
-    def _note(self, done: Passes, trace: Trace) -> None:
+    def _note(self, done: StepResult, trace: Trace) -> None:
         trace.n_target_passes += len(done.widths)
         trace.draft_ms += sum(done.draft_ms)
         trace.target_ms += sum(done.pass_ms)
@@ -197,13 +201,13 @@ class Completer:
         """Most nodes worth drafting: a pass emits one token more than it accepts."""
         can = self._target.can
         if not can.rolls_back and n_tail > can.max_draft:
-            return 0  # drafts in vain would make it ever longer
+            return 0  # rejected drafts would make the tail ever longer
         return min(run.output.limits.max_width, can.max_draft, run.output.n_left - 1, run.n_room)
 
 
 class _Run:
-    """One request under way. committed: the prompt and the output. after_single: see
-    `PassState`."""
+    """State of one request under way. committed: tokens of the prompt and the output.
+    after_single: see `PassState`."""
 
     def __init__(self, context: Context, output: Output, n_ctx: int) -> None:
         self.context = context
@@ -227,11 +231,11 @@ class _Run:
 
     @property
     def n_room(self) -> int:
-        """Tokens that fit the context beside the next one; below 0: not even that."""
+        """Tokens that fit the context beside the next one; below 0 where not even that fits."""
         return self._n_ctx - len(self.committed) - 1
 
     def commit(self) -> None:
-        """Commit what the output has taken."""
+        """Commit the tokens that the output has taken."""
         self.committed.extend(self.output.tokens[len(self.committed) - self._n_prompt :])
 
 

@@ -4,25 +4,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
+from typing import TypeAlias
 
+from codespec.documents.open_documents import OpenDocuments
 from codespec.drafters.lookup import Repository
 from codespec.edit import Edit
-from codespec.engine.documents import OpenDocuments
-from codespec.engine.generation import Generation
+from codespec.engine.generation import Due, Generation
 from codespec.engine.output import Stop
 from codespec.engine.reading import Reading
 from codespec.engine.turns import Turns
 from codespec.requests import CompletionRequest, Paused
 from codespec.types import Context, Finish, ModelInfo, Tokenizer
 
+Decoded: TypeAlias = tuple[list[int], Finish]
+"""Emitted tokens, without an end-of-generation token, and why there are no more."""
+
 
 class Decoder:
-    """One model at work. One thread only. A subclass needs the attributes and `decoding`; the
-    defaults serve a model that does nothing before it is asked.
+    """One model in use. One thread only. A subclass needs the attributes and `decoding`; the
+    defaults serve a model that does nothing between requests.
 
-    n_units: tokens of `tokenizer` for one of the model's, which settings and requests count.
+    n_units: tokens of `tokenizer` for one token of the model, which settings and requests count.
+    has_log_probs: True if it knows the probabilities of its tokens.
     heals:   True to hold back a half-typed word from the prompt, see `context.healing`.
     """
 
@@ -31,57 +36,60 @@ class Decoder:
     reading: Reading
     n_units: int = 1
     heals: bool = True
+    has_log_probs: bool = True
 
     @property
     def busy_s(self) -> float:
-        """Time that the model was at work up to now, seconds."""
+        """Seconds that the model has computed so far."""
         return 0.0
 
     @property
     def saved_bytes(self) -> int:
-        """Most memory for states that are put aside."""
+        """Most bytes for KV caches that are put aside."""
         return 0
+
+    @property
+    def special_tokens(self) -> Mapping[str, int]:
+        """See `Model.special_tokens`."""
+        return {}
+
+    def chat_prompt(self, messages: Sequence[tuple[str, str]]) -> str | None:
+        """See `Model.chat_prompt`."""
+        return None
 
     def serve(
         self, documents: OpenDocuments, repository: Callable[[str], Repository | None]
     ) -> None:
-        """Told once, before the first request. repository: gives the index of a workspace."""
+        """Connect the drafters to their sources; called once, before the first request.
+        repository: gives the index of a workspace."""
 
     def begin(self) -> None:
-        """Told that a turn of a request follows."""
+        """Prepare for a turn of a request."""
 
     def decoding(
         self,
         made: Generation,
-        request: CompletionRequest,
-        deadline: float,
+        due: Due,
         ends: Stop,
         is_in_line: Callable[[], bool],
-        cancelled: Callable[[], bool],
         paused: Paused,
-    ) -> Turns[tuple[list[int], Finish]]:
-        """(emitted tokens, without an end-of-generation token; why there are no more). They repeat
-        the bytes of `made.context.healed` first. Yields where others may take their turn.
+    ) -> Turns[Decoded]:
+        """Decode until `ends`, the model, a limit of the request, its deadline or its cancellation
+        ends the output, which repeats the bytes of `made.context.healed` first. Yields where others
+        may take their turn.
 
-        deadline: on the decoder's clock, in seconds.
-        ends: True if the output is complete, asked after every token with all tokens so far.
-        is_in_line: True while that cannot be before a line ends.
+        ends: True if the output is complete; asked after every token with all tokens so far.
+        is_in_line: True while the output cannot be complete before a line ends.
 
         Raises: ModelError, InputError.
         """
         raise NotImplementedError
 
     def left_off(self) -> AbstractContextManager[None]:
-        """Others are at work within it; afterwards the model goes on as if they had not been."""
+        """A context in which other requests run; afterwards the model's state is as before."""
         return nullcontext()
 
-    def alternatives(
-        self,
-        request: CompletionRequest,
-        best: Generation,
-        edit: Edit | None,
-        late: Callable[[], bool],
-    ) -> tuple[Edit, ...]:
+    def alternatives(self, best: Generation, edit: Edit | None, due: Due) -> tuple[Edit, ...]:
         """Further suggestions beside `edit`, the best one, as time permits."""
         return ()
 
@@ -92,12 +100,12 @@ class Decoder:
         cancelled: Callable[[], bool],
         paused: Paused,
     ) -> Turns[None]:
-        """Read what a request at this place would read first."""
+        """Prefill the prompt of a request at this place."""
         yield from ()
 
     def idle(self, interrupted: Callable[[], bool]) -> bool:
-        """Do one piece of work that no request waits for; True while there is more."""
+        """Do one piece of work that no request waits for. Returns True while there is more."""
         return False
 
     def close(self) -> None:
-        """Keep what was learned, give back memory."""
+        """Save learned state and free the memory."""

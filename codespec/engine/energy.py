@@ -1,4 +1,4 @@
-"""What a computation cost in energy, where the machine keeps count and lets us read it."""
+"""Energy of a computation, where the machine has counters that we may read."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class EnergyMeter:
             *(["rapl"] if self._packages else []),
             *(["nvml"] if self._gpus else []),
         )
-        """What is counted: "rapl", "nvml"; none where the machine reports nothing."""
+        """Counters in use: "rapl", "nvml"; none where the machine reports nothing."""
         self.start()
 
     def start(self) -> None:
@@ -45,7 +45,7 @@ class EnergyMeter:
         self._start_mj = self._gpus.read_mj() if self._gpus else 0
 
     def joules(self) -> float | None:
-        """Since `start`; None where nothing is counted. Counters are exact to a millisecond or so,
+        """Joules since `start`; None without counters. Counters are exact to a millisecond or so,
         and processors wrap theirs after minutes at full load: measure seconds."""
         if not self.sources:
             return None
@@ -59,7 +59,7 @@ class EnergyMeter:
 
 
 def _packages(powercap: Path) -> list[_Package]:
-    """One for each processor; the zones inside them are counted with them."""
+    """The counter of each processor; the zones inside a processor are counted with it."""
     found: list[_Package] = []
     for zone in sorted(powercap.glob("intel-rapl:*")):
         if zone.name.count(":") != 1 or _is_of_all(zone):
@@ -74,8 +74,8 @@ def _packages(powercap: Path) -> list[_Package]:
 
 
 def _is_of_all(zone: Path) -> bool:
-    """Whether it counts the whole machine, as many laptops do beside their processor: it would be
-    counted twice."""
+    """True if the zone counts the whole machine, as many laptops have one beside their processor:
+    both together would count twice."""
     try:
         return (zone / "name").read_text().strip() == "psys"
     except OSError:

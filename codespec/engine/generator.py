@@ -1,8 +1,8 @@
 """A model that decodes by itself, where `passes.py` decodes with a target's passes.
 
-Its stream runs on a thread of its own, as it may wait for anything for as long as it likes: whoever
-asked, cancels or wants a turn is answered all the same. There are no drafts, no alternatives and
-nothing to read ahead, as all of these need passes.
+The generator's stream runs on a thread of its own, as it may block for any time: cancellation,
+deadlines and other requests' turns are served meanwhile. There are no drafts, no alternatives and
+no prefetch, as all of these need passes.
 """
 
 from __future__ import annotations
@@ -15,18 +15,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from codespec.backends.base import Asked, Generator
+from codespec.backends.generators import Generator, GeneratorPrompt
 from codespec.config import Settings
-from codespec.drafters.cost import FLAT, CostCurve
-from codespec.engine.decoder import Decoder
-from codespec.engine.generation import Generation
-from codespec.engine.output import Limits, Output, Stop
+from codespec.cost.cost_curve import FLAT, CostCurve
+from codespec.engine.decoder import Decoded, Decoder
+from codespec.engine.generation import Due, Generation
+from codespec.engine.output import Output, OutputLimits, Stop
 from codespec.engine.reading import Reading
 from codespec.engine.turns import Turns
 from codespec.errors import CodespecError, InputError, ModelError
 from codespec.requests import CompletionRequest, Paused
-from codespec.sampling import Sampler
 from codespec.types import Context, Finish, Tokens
+from codespec.verify.sampling import Sampler
 
 _POLL_S = 0.005
 """Seconds between two looks at whether to go on waiting for a piece."""
@@ -34,6 +34,8 @@ _POLL_S = 0.005
 
 class Streamed(Decoder):
     """`Decoder` over a generator."""
+
+    has_log_probs = False
 
     def __init__(
         self,
@@ -55,13 +57,12 @@ class Streamed(Decoder):
     def decoding(
         self,
         made: Generation,
-        request: CompletionRequest,
-        deadline: float,
+        due: Due,
         ends: Stop,
         is_in_line: Callable[[], bool],
-        cancelled: Callable[[], bool],
         paused: Paused,
-    ) -> Turns[tuple[list[int], Finish]]:
+    ) -> Turns[Decoded]:
+        request = made.request
         if request.sampling.grammar:
             raise InputError(
                 f"{self.info.name} cannot be held to a grammar",
@@ -69,7 +70,7 @@ class Streamed(Decoder):
             )
         trace, context = made.trace, made.context
         n_free = made.n_repeating(self.tokenizer)
-        limits = Limits(request.max_tokens * self.n_units, deadline, n_free=n_free)
+        limits = OutputLimits(request.max_tokens * self.n_units, due.at, n_free=n_free)
         trace.n_prompt_tokens = -(-len(context.prompt) // self.n_units)
         started = self._clock()
 
@@ -83,23 +84,25 @@ class Streamed(Decoder):
             finish = None
             if context.healed:
                 asked = self._asked(context, request, context.prompt)
-                said = self._said(asked, output, cancelled, paused, context.healed)
+                said = self._said(asked, output, due, paused, context.healed)
                 finish = yield from said
             if finish is None:
                 held_back = self.tokenizer.encode(context.healed)
                 asked = self._asked(context, request, np.concatenate([context.prompt, held_back]))
                 output.take(held_back.tolist())
-                finish = output.finish or (yield from self._said(asked, output, cancelled, paused))
+                finish = output.finish or (yield from self._said(asked, output, due, paused))
             return output.tokens, finish or "stop"
         finally:
             trace.n_tokens = -(-len(output.tokens) // self.n_units)
             trace.target_ms = (self._clock() - started) * 1e3 - trace.paused_ms
 
-    def _asked(self, context: Context, request: CompletionRequest, prompt: Tokens) -> Asked:
+    def _asked(
+        self, context: Context, request: CompletionRequest, prompt: Tokens
+    ) -> GeneratorPrompt:
         healed = context.healed if len(prompt) > len(context.prompt) else b""
         before = self.tokenizer.decode(context.left[len(context.left) - context.n_before :])
         after = self.tokenizer.decode(context.right[: context.n_after])
-        return Asked(
+        return GeneratorPrompt(
             prompt,
             self._generator.text(prompt),
             (before + healed).decode("utf-8", "replace"),
@@ -111,20 +114,20 @@ class Streamed(Decoder):
 
     def _said(
         self,
-        asked: Asked,
+        asked: GeneratorPrompt,
         output: Output,
-        cancelled: Callable[[], bool],
+        due: Due,
         paused: Paused,
         healed: bytes = b"",
     ) -> Turns[Finish | None]:
-        """Why there are no more of the tokens that `output` takes; None, and it takes none, where
-        they do not begin with `healed`."""
+        """Feed the generator's tokens to `output`. Returns the cause of the end; None, with nothing
+        fed, where the tokens do not begin with `healed`."""
         feed = _Feed(self._generator, asked)
         undecided: list[int] = []
         started = self._clock()
         try:
             while True:
-                if cancelled():
+                if due.cancelled():
                     return "cancelled"
                 if self._clock() >= output.limits.deadline:
                     return "deadline"
@@ -166,7 +169,7 @@ class _End:
 class _Feed:
     """A generator's pieces, made on a thread of their own."""
 
-    def __init__(self, generator: Generator, asked: Asked) -> None:
+    def __init__(self, generator: Generator, asked: GeneratorPrompt) -> None:
         self._generator = generator
         self._asked = asked
         self._made = queue.SimpleQueue[bytes | Sequence[int] | _End | CodespecError]()
@@ -184,7 +187,7 @@ class _Feed:
         return made
 
     def close(self) -> None:
-        """Nobody wants to know how it goes on; its thread ends when it next says something."""
+        """Abandon the stream; its thread ends with the next piece."""
         self._is_closed.set()
 
     def _make(self) -> None:
@@ -200,7 +203,7 @@ class _Feed:
         except CodespecError as e:
             self._made.put(e)
         except Exception as e:
-            # Not what it says: that may quote the prompt.
+            # The exception's text may quote the prompt, so it is left out.
             error = ModelError(
                 f"{self._generator.info.name} failed: {type(e).__name__}",
                 "See whether what runs it works; another model: codespec models default bundled.",
@@ -209,7 +212,7 @@ class _Feed:
 
 
 class _Unmeasured:
-    """`reading.Passes` of a model that has none."""
+    """`reading.PassCosts` of a model without passes."""
 
     is_measured = False
 

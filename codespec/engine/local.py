@@ -1,53 +1,56 @@
-"""`LocalEngine`: documents, a model and what becomes of its output, in this process."""
+"""`LocalEngine`: documents, a model and post-processing of its output, in this process."""
 
 from __future__ import annotations
 
 import dataclasses
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from threading import Thread
-from typing import TypeVar, cast
+from typing import TypeAlias, cast
 
-from codespec import secrets
-from codespec.backends.base import GeneratorBackend, Target
-from codespec.backends.registry import backend_of, target_of
 from codespec.config import Settings
-from codespec.context.build import build_context
-from codespec.drafters.base import Drafter
-from codespec.drafters.chain import DraftChain
-from codespec.drafters.cost import CostCurve
-from codespec.drafters.guard import Policy
+from codespec.context.prompt_window import build_context
+from codespec.context.raw_prompt import NO_SPECIAL_TOKENS, whole_context
+from codespec.context.retrieval import Gatherer
+from codespec.documents.live import LiveDocument
+from codespec.documents.open_documents import OpenDocuments
+from codespec.drafters.guard import GuardPolicy
 from codespec.drafters.lookup import Repository
-from codespec.edit import Edit
-from codespec.engine.decoder import Decoder
-from codespec.engine.documents import OpenDocuments
-from codespec.engine.gather import Gatherer
-from codespec.engine.generation import Generation
-from codespec.engine.generator import Streamed
+from codespec.edits.base import Proposer
+from codespec.edits.learned_odds import LearnedOdds
+from codespec.edits.repeats import Repeats
+from codespec.engine.decoder import Decoded
+from codespec.engine.decoders import decoder_of
+from codespec.engine.editable_texts import EditableTexts
+from codespec.engine.generation import Due, Generation, Teller, generation_at
+from codespec.engine.known_people import KnownPeople
+from codespec.engine.likely_lines import ends_of, suggested
+from codespec.engine.measurable import MeasurableEngine
+from codespec.engine.model_edits import ModelEdits
+from codespec.engine.next_edit_model import NextEditModel, roomy
+from codespec.engine.next_edits import NextEditFinder
 from codespec.engine.output import Stop
-from codespec.engine.passes import Passes
-from codespec.engine.postprocess import Place, UnitStop, place_in, shape_at
-from codespec.engine.progress import Teller
 from codespec.engine.turns import Turns, in_one_turn
-from codespec.engine.until import Until
-from codespec.errors import ModelError
-from codespec.index.languages import TEXT
+from codespec.errors import InputError
 from codespec.index.reader import WorkspaceIndex
-from codespec.index.text import safe_cuts
-from codespec.index.trees import Trees
 from codespec.native import MAX_DEPTH
+from codespec.next_edit import NextEditRequest, NextEdits
+from codespec.reasons import NoSuggestion
 from codespec.requests import Completion, CompletionRequest, OnProgress, Paused
-from codespec.types import NO_TOKENS, Context, ModelInfo, Tokens, Trace
+from codespec.rules import secrets
+from codespec.syntax.text import safe_cuts
+from codespec.syntax.trees import TreeCache
+from codespec.system import folders
+from codespec.types import NO_TOKENS, Context, Tokens, Trace
 
-T = TypeVar("T")
-
-GRACE_S = 0.05
-"""After the deadline, to make what was generated fit its place."""
+Decode: TypeAlias = Callable[[Generation, LiveDocument], Turns[Decoded]]
+"""Makes the output for a prompt, which is of this document."""
 
 
-class LocalEngine:
-    """`Engine` over a model of any backend. Loads it at once; one thread only.
+class LocalEngine(MeasurableEngine):
+    """`Engine` over a model of any backend, which it loads at once. One thread only.
 
     Raises: ModelError, ConfigError.
     """
@@ -57,28 +60,38 @@ class LocalEngine:
         settings: Settings,
         on_loading: Callable[[float], None] = lambda _: None,
         repository: Callable[[str], Repository | None] | None = None,
-        policy: Policy = Policy.LEAVE_OUT,
+        policy: GuardPolicy = GuardPolicy.LEAVE_OUT,
+        proposer: Proposer | None = None,
     ) -> None:
-        """on_loading: told the share of the target that is loaded, 0 to 1. repository: gives the
-        index of a workspace folder; default: the one in the cache folder. policy: what
-        becomes of a drafter that fails."""
+        """on_loading: called with the share of the target that is loaded, 0 to 1.
+        repository: gives the index of a workspace folder; default: the one in the cache folder.
+        policy: treatment of a drafter that fails.
+        proposer: of next edits; None: `Repeats`."""
         self.settings = settings
         self._clock = time.perf_counter
-        # Rules of secrets are read beside the model, and not with the first key.
+        # The rules of secrets load beside the model, or the first key would wait for them.
         Thread(target=secrets.find, args=("",), daemon=True).start()
-        self._decoder = _decoder(settings, on_loading, policy, lambda: self._clock())
-        self.info: ModelInfo = self._decoder.info
-        self.tokenizer = self._decoder.tokenizer
+        super().__init__(decoder_of(roomy(settings), on_loading, policy, lambda: self._clock()))
         cuts = safe_cuts(self.tokenizer)
         self._documents = OpenDocuments(self.tokenizer, cuts, settings.index.exclude)
-        self._trees = Trees()
+        self._trees = TreeCache()
         self._gatherer = Gatherer(
             settings.context, self.info, self.tokenizer, self._documents, self._index, self._trees
         )
         self._indexes: dict[str, WorkspaceIndex] = {}
+        texts = EditableTexts(self._index, settings.index.exclude)
+        learned = LearnedOdds(folders.cache_path() / "edits")
+        self._edits = NextEditFinder(texts, proposer or Repeats(), learned)
         self._decoder.serve(self._documents, repository or self._index)
+        self.next_edit_model = NextEditModel(
+            settings, lambda chosen: LocalEngine(chosen, repository=repository, policy=policy), self
+        )
+        self._model_edits = ModelEdits(
+            self.next_edit_model, self._edits, self.open_texts, self._known_people
+        )
         self.remembers = True
-        """True if answers are drafted from later; not where the same is asked to be timed."""
+        """True if later requests draft from this engine's answers. Measurements that ask the same
+        again set it to False."""
 
     def complete(
         self,
@@ -96,145 +109,39 @@ class LocalEngine:
         paused: Paused = lambda has_progressed: False,
     ) -> Turns[Completion]:
         """See `requests.Interruptible`."""
-        started, busy_s = self._clock(), self._decoder.busy_s
+        answering = self.next_edit_model.answering(request, self, cancelled, paused)
+        engine, request = yield from answering
+        if engine is not self:
+            return (yield from engine.completing(request, cancelled, on_progress, paused))
+        due = Due(request, self._clock, cancelled)
+        decode = partial(self._decode, due, on_progress, paused)
+        completion, _ = yield from self._through_rooms(request, due, decode)
+        return completion
+
+    def _through_rooms(
+        self, request: CompletionRequest, due: Due, decode: Decode
+    ) -> Turns[tuple[Completion, Generation | None]]:
+        """The way of a request: this function enters the rooms of a completion, in this order, and
+        passes on to each the values of those before.
+
+        Returns: the completion; the prompt and output that it comes from, None for a document that
+        must not be read.
+        """
+        busy_s = self._decoder.busy_s
+        trace = Trace(model=self.info.name, n_ctx=self.info.n_ctx, backend=self.info.backend)
+
+        # documents: the reason why this one must not be read, or its tokens and automata
         if why := self._documents.why_excluded(request):
-            return Completion(
-                reason=why,
-                trace=Trace(model=self.info.name, backend=self.info.backend),
-            )
-        made = yield from self._generating(request, cancelled, on_progress, paused)
-        trace = made.trace
-        before_finish = self._clock()
-        made = self._in_time(made, request, started, cancelled)
-        finished = made.finished(self.tokenizer.decode(made.tokens), made.finish)
-        trace.trimmed = finished.trimmed
-        trace.finish_ms = (self._clock() - before_finish) * 1e3
-        alternatives = self._alternatives(request, made, finished.edit, started, cancelled)
-        trace.ms = (self._clock() - started) * 1e3
-        trace.model_ms += (self._decoder.busy_s - busy_s) * 1e3
-        return Completion(
-            edit=finished.edit,
-            finish=made.finish,
-            reason="" if finished.edit else made.why_empty(finished),
-            trace=trace,
-            alternatives=alternatives,
-        )
+            return Completion(why=NoSuggestion.EXCLUDED, detail=why, trace=trace), None
+        document = self._documents.update(request)
 
-    def _alternatives(
-        self,
-        request: CompletionRequest,
-        best: Generation,
-        edit: Edit | None,
-        started: float,
-        cancelled: Callable[[], bool],
-    ) -> tuple[Edit, ...]:
-        def late() -> bool:
-            spent_ms = (self._clock() - started) * 1e3
-            return cancelled() or bool(request.deadline_ms and spent_ms >= request.deadline_ms)
-
-        best = self._in_time(best, request, started, cancelled)
-        return self._decoder.alternatives(request, best, edit, late)
-
-    def _in_time(
-        self,
-        made: Generation,
-        request: CompletionRequest,
-        started: float,
-        cancelled: Callable[[], bool],
-    ) -> Generation:
-        """With little time left after the deadline, and none once it is cancelled."""
-        clock, deadline, until = self._clock, _deadline(request, started), 0.0
-
-        def late() -> bool:
-            nonlocal until
-            now = clock()
-            # From when it is first asked: passes end after the deadline, too.
-            until = until or max(deadline, now) + GRACE_S
-            return cancelled() or now >= until
-
-        return dataclasses.replace(made, late=late)
-
-    def open(self, request: CompletionRequest) -> None:
-        """Take note of a document without completing it: its text and what was changed in it serve
-        the workspace's other documents."""
-        if not self._documents.why_excluded(request):
-            self._documents.update(request)
-
-    def closed(self, path: str) -> None:
-        """The document is no longer open: what its file holds counts again, and nothing is drafted
-        from text that was not saved."""
-        if self._documents.close(path):
-            self._gatherer.forget(path)
-
-    def generate(
-        self,
-        request: CompletionRequest,
-        cancelled: Callable[[], bool] = lambda: False,
-        on_progress: OnProgress | None = None,
-    ) -> Generation:
-        """The tokens of a completion, before they become the text to insert."""
-        return in_one_turn(self._generating(request, cancelled, on_progress))
-
-    def _generating(
-        self,
-        request: CompletionRequest,
-        cancelled: Callable[[], bool],
-        on_progress: OnProgress | None,
-        paused: Paused = lambda has_progressed: False,
-    ) -> Turns[Generation]:
-        started = self._clock()
-        made = self._prepare(request)
-        context, trace = made.context, made.trace
-        trace.context_ms = (self._clock() - started) * 1e3
-        if not len(context.prompt):
-            return made
-        deadline = _deadline(request, started)
-        n_free = made.n_repeating(self.tokenizer)
-        ends, is_in_line = made.ends(self.tokenizer), lambda: made.is_in_line
-        if on_progress is not None:
-            told = self._in_time(made, request, started, cancelled)
-            ends, is_in_line = self._telling(on_progress, told, ends), lambda: False
-        turns = self._decoder.decoding(made, request, deadline, ends, is_in_line, cancelled, paused)
-        tokens, ended = yield from self._taking_turns(turns, request, made)
-        trace.n_repeated = n_free(tokens)
-        if self.remembers:
-            self._documents.answered(context, tokens)
-        return dataclasses.replace(made, tokens=tokens, finish=ended)
-
-    def _taking_turns(
-        self, turns: Turns[T], request: CompletionRequest, made: Generation
-    ) -> Turns[T]:
-        """Between two turns others are at work, for whom the model's state and the document make
-        room."""
-        trace, parsed = made.trace, made.place.parsed
-        text = parsed.text if parsed is not None else b""
-        name = made.context.document
-        document = self._documents.get(name)
-        while True:
-            self._decoder.begin()
-            try:
-                next(turns)
-            except StopIteration as end:
-                return cast(T, end.value)
-            paused_s, busy_s = self._clock(), self._decoder.busy_s
-            with self._decoder.left_off():
-                yield
-            # Others may have asked about the same document, or one that was taken for it.
-            if parsed is not None:
-                parsed.update(text)
-            self._documents.go_on(request, name, document)
-            trace.paused_ms += (self._clock() - paused_s) * 1e3
-            trace.model_ms -= (self._decoder.busy_s - busy_s) * 1e3  # of others
-
-    def _prepare(self, request: CompletionRequest) -> Generation:
-        """Everything before the first pass: the prompt, and how much to suggest."""
-        trace = Trace(model=self.info.name, backend=self.info.backend)
-        name = self._documents.name_of(request)
-        document = self._documents.update(request, name)
+        # context: text of other files, and the prompt
         right = document.right if self.info.fim is not None else NO_TOKENS
         shown = self._decoder.reading.of(request, len(document.left), len(right))
-        snippets = self._gatherer.snippets(request, shown.n_snippet_tokens, name)
+        snippets = self._gatherer.snippets(request, shown.n_snippet_tokens, document.name)
+        rendered = self._gatherer.render(snippets, request)
         n_units = self._decoder.n_units
+        reads_special = request.raw or len(request.messages) > 0
         context = build_context(
             dataclasses.replace(request, max_tokens=request.max_tokens * n_units),
             document.left,
@@ -243,48 +150,93 @@ class LocalEngine:
             self.tokenizer,
             shown.window,
             snippets,
-            self._gatherer.render(snippets, request),
-            name,
+            rendered,
+            document.name,
             heals=self._decoder.heals,
+            special_tokens=self._decoder.special_tokens if reads_special else NO_SPECIAL_TOKENS,
+            chat_prompt=self._decoder.chat_prompt,
         )
-        n_shown = context.n_before + context.n_after
-        trace.n_left_out = (len(context.left) + len(context.right) - n_shown) // n_units
+        trace.n_left_out = context.n_left_out // n_units
         trace.n_snippets = len(context.snippets)
-        started = self._clock()
-        # A grammar says what the text is.
-        is_verbatim = request.verbatim or bool(request.sampling.grammar)
-        # What follows is about shapes; to look for one takes seconds in a line of megabytes.
-        place = Place("", "", TEXT)
-        if not is_verbatim and not request.parses:
-            place = Place(request.prefix, request.suffix, TEXT)
-        elif not is_verbatim:
-            place = place_in(self._trees, request.prefix, request.suffix, name, request.language_id)
-        shape = shape_at(place, multiline=request.multiline)
-        trace.shape, trace.shape_why = shape.kind, shape.why
-        trace.syntax_ms = (self._clock() - started) * 1e3
-        stop = UnitStop(self.tokenizer, shape, place, len(context.healed))
-        return Generation(
+
+        # suggest: the syntax around the cursor, the shape of a suggestion there, its end
+        read_ms = due.ms
+        made = generation_at(
             request,
             context,
-            place,
-            shape,
-            stop,
+            document.name,
+            self._trees,
+            self.tokenizer,
             trace,
-            until=Until(request.stop, request.min_indent, request.max_line_ms),
-            is_verbatim=is_verbatim,
+            self._known_people(request),
         )
+        trace.context_ms = due.ms
+        trace.syntax_ms = trace.context_ms - read_ms
 
-    def context(self, request: CompletionRequest) -> Context:
-        """The prompt of a request, and what drafters know of its place."""
-        return self._prepare(request).context
+        # drafters, backends, verify: the output, pass by pass
+        if len(context.prompt):
+            tokens, ended = yield from decode(made, document)
+            made = made.with_output(tokens, ended)
+            made.count_repeated(self.tokenizer)
+            if self.remembers:
+                self._documents.answered(context, tokens)
 
-    def _telling(self, tell: OnProgress, made: Generation, stop: Stop) -> Stop:
+        # suggest: from the output to the edit, then to alternatives
+        decoded_ms = due.ms
+        made = made.until_late(due)
+        finished = suggested(made, made.tokens, self.tokenizer, made.finish)
+        trace.trimmed, trace.chances = finished.trimmed, finished.chances
+        trace.n_likely, trace.has_log_probs = finished.n_likely, finished.has_log_probs
+        trace.finish_ms = due.ms - decoded_ms
+        alternatives = self._decoder.alternatives(made.until_late(due), finished.edit, due)
+
+        trace.ms = due.ms
+        trace.model_ms += (self._decoder.busy_s - busy_s) * 1e3
+        no_text, detail = (None, "") if finished.edit else made.why_empty(finished)
+        completion = Completion(finished.edit, made.finish, no_text, detail, trace, alternatives)
+        return completion, made
+
+    def _decode(
+        self,
+        due: Due,
+        on_progress: OnProgress | None,
+        paused: Paused,
+        made: Generation,
+        document: LiveDocument,
+    ) -> Turns[Decoded]:
+        """`Decode` by the model. Between two turns other requests run; the model's state and the
+        document are put back afterwards."""
+        ends, is_in_line = ends_of(made, self.tokenizer), lambda: made.is_in_line
+        if on_progress is not None:
+            ends, is_in_line = self._telling(on_progress, made, due, ends), lambda: False
+        turns = self._decoder.decoding(made, due, ends, is_in_line, paused)
+        trace, parsed = made.trace, made.place.parsed
+        text = parsed.text if parsed is not None else b""
+        while True:
+            self._decoder.begin()
+            try:
+                next(turns)
+            except StopIteration as end:
+                return cast(Decoded, end.value)
+            paused_s, busy_s = self._clock(), self._decoder.busy_s
+            with self._decoder.left_off():
+                yield
+            # Other requests may have been for the same document, or for one that was taken for it.
+            if parsed is not None:
+                parsed.update(text)
+            self._documents.go_on(made.request, document)
+            trace.paused_ms += (self._clock() - paused_s) * 1e3
+            trace.model_ms -= (self._decoder.busy_s - busy_s) * 1e3  # time of other requests
+
+    def _telling(self, tell: OnProgress, made: Generation, due: Due, stop: Stop) -> Stop:
+        """`stop`, which also reports the output so far."""
+        told = made.until_late(due)
         teller = Teller(
             tell,
             self.tokenizer.decode,
             len(made.context.healed),
-            lambda raw: made.finished(raw, "deadline").edit,
-            made.late,
+            lambda emitted: suggested(told, emitted, self.tokenizer, "deadline"),
+            told.late,
             self._clock,
         )
 
@@ -301,64 +253,115 @@ class LocalEngine:
         paused: Paused = lambda has_progressed: False,
     ) -> Turns[None]:
         """See `requests.Prefetcher`."""
-        if self._documents.why_excluded(request):
-            return
-        context = self._prepare(request).context
-        if len(context.prompt):
-            yield from self._decoder.reading_ahead(context, request, cancelled, paused)
+        answering = self.next_edit_model.answering(request, self, cancelled, paused)
+        engine, request = yield from answering
+        if engine is not self:
+            return (yield from engine.prefetching(request, cancelled, paused))
+
+        def read(made: Generation, _: LiveDocument) -> Turns[Decoded]:
+            yield from self._decoder.reading_ahead(made.context, request, cancelled, paused)
+            return [], "empty"
+
+        yield from self._through_rooms(request, Due(request, self._clock, cancelled), read)
+
+    def find_edits(
+        self, request: NextEditRequest, cancelled: Callable[[], bool] = lambda: False
+    ) -> NextEdits:
+        """See `requests.EditFinder`."""
+        return self._edits.find(request, cancelled)
+
+    def edit_outcomes(self) -> tuple[int, int]:
+        """See `requests.EditFinder`."""
+        return self._edits.outcomes()
+
+    def finding(
+        self,
+        request: NextEditRequest,
+        cancelled: Callable[[], bool] = lambda: False,
+        paused: Paused = lambda has_progressed: False,
+    ) -> Turns[NextEdits]:
+        """See `requests.ModelEditFinder`."""
+        return self._model_edits.finding(request, cancelled, paused)
+
+    def answering(
+        self,
+        prompt: Tokens,
+        old: Tokens,
+        request: CompletionRequest,
+        cancelled: Callable[[], bool],
+        paused: Paused,
+    ) -> Turns[Generation]:
+        """See `model_edits.PromptEngine`."""
+        due = Due(request, self._clock, cancelled)
+        document = self._documents.update(request)
+        context = whole_context(request, self.info, prompt, document.left, document.name)
+        context = dataclasses.replace(context, old=old)
+        name, trees, tokenizer = document.name, self._trees, self.tokenizer
+        made = generation_at(request, context, name, trees, tokenizer, Trace())
+        made = dataclasses.replace(made, log_probs=[])
+        tokens, ended = yield from self._decode(due, None, paused, made, document)
+        return made.with_output(tokens, ended)
+
+    def generate(self, request: CompletionRequest) -> Generation:
+        """The prompt of a request and its output, before that becomes the text to insert. Raises:
+        InputError where the document must not be completed."""
+        due = Due(request, self._clock, lambda: False)
+        return self._generation(request, due, partial(self._decode, due, None, lambda moved: False))
+
+    def context(self, request: CompletionRequest) -> Context:
+        """The prompt of a request and the tokens around its cursor. Raises: InputError where
+        the document must not be completed."""
+        due = Due(request, self._clock, lambda: False)
+        return self._generation(request, due, _decode_nothing).context
+
+    def _generation(self, request: CompletionRequest, due: Due, decode: Decode) -> Generation:
+        completion, made = in_one_turn(self._through_rooms(request, due, decode))
+        if made is None:
+            raise InputError(f"{request.path}: {completion.reason}")
+        return made
+
+    def open(self, request: CompletionRequest) -> None:
+        """Register a document without completing it: its text and edits serve the workspace's
+        other documents."""
+        if not self._documents.why_excluded(request):
+            self._documents.update(request)
+
+    def closed(self, path: str) -> None:
+        """Close a document: the text of its file counts again, and drafts no longer come from text
+        that was not saved."""
+        if self._documents.close(path):
+            self._gatherer.forget(path)
+        self._edits.closed(path)
+        self.next_edit_model.closed(path)
 
     def idle(self, interrupted: Callable[[], bool] = lambda: False) -> bool:
-        """Do one piece of work that is due but that no request waits for: a pass at most. True
-        while there is more. `interrupted` says that a request came."""
-        if self._decoder.idle(interrupted):
+        """Do one piece of work that no request waits for: a pass at most. Returns True while there
+        is more. interrupted: True once a request came."""
+        if self._decoder.idle(interrupted) or self._edits.idle():
+            return True
+        if self.next_edit_model.idle(interrupted):
             return True
         return any(index.check_some() for index in self._indexes.values())
 
     @property
-    def passes(self) -> Passes:
-        """Target, drafters and loop, for measurements while no request is at work. Raises:
-        ModelError for a model that decodes by itself."""
-        if isinstance(self._decoder, Passes):
-            return self._decoder
-        raise ModelError(
-            f"{self.info.name} writes text by itself, and has no passes to measure",
-            "Give the file of a model instead.",
-        )
-
-    @property
-    def watchers(self) -> list[Drafter]:
-        """See `Drafting.watchers`."""
-        return self.passes.drafting.watchers
-
-    def chain(self, workspace: str, names: tuple[str, ...] | None = None) -> DraftChain:
-        """See `Drafting.chain`."""
-        return self.passes.drafting.chain(workspace, names)
-
-    @property
-    def curve(self) -> CostCurve:
-        """Cost of the target's passes by now."""
-        return self.passes.pace.curve
-
-    @property
-    def target(self) -> Target:
-        """The model itself."""
-        return self.passes.target
-
-    @property
     def saved_bytes(self) -> int:
-        """Most memory for states that are put aside, beside what loading took."""
-        return self._decoder.saved_bytes
+        """Most bytes for KV caches that are put aside, and for the next-edit model: beyond the
+        memory that loading took."""
+        return self._decoder.saved_bytes + self.next_edit_model.memory_bytes
 
     def settle(self) -> None:
-        """All of `idle` at once: cost curves are measured afterwards."""
+        """Do all work of `idle` at once; afterwards the cost curves are measured."""
         while self.idle():
             pass
 
     def close(self) -> None:
+        self._edits.save()
+        self.next_edit_model.close()
         self._decoder.close()
 
     def file_with(self, tokens: Tokens, request: CompletionRequest) -> str:
-        """The indexed file that holds most of the end of `tokens`, and goes on; "" for none."""
+        """The indexed file with the longest match of the end of `tokens` that has text after it; ""
+        for none."""
         index = self._index(request.workspace) if request.workspace else None
         if index is None:
             return ""
@@ -368,6 +371,18 @@ class LocalEngine:
     def open_texts(self, request: CompletionRequest) -> list[tuple[str, str]]:
         """(path, text) of the other documents that serve this request."""
         return self._documents.texts(request.path, request.workspace)
+
+    def _known_people(self, request: CompletionRequest) -> KnownPeople:
+        return KnownPeople(
+            request,
+            self.tokenizer,
+            lambda: [text for _, text in self.open_texts(request)],
+            lambda: self._index_in_use(request.workspace),
+        )
+
+    def _index_in_use(self, workspace: str) -> WorkspaceIndex | None:
+        """The index as it is: a newer generation of it waits for the next request."""
+        return self._indexes.get(workspace) or (self._index(workspace) if workspace else None)
 
     def _index(self, workspace: str) -> WorkspaceIndex | None:
         index = self._indexes.get(workspace)
@@ -380,19 +395,6 @@ class LocalEngine:
         return index
 
 
-def _decoder(
-    settings: Settings,
-    on_loading: Callable[[float], None],
-    policy: Policy,
-    clock: Callable[[], float],
-) -> Decoder:
-    where = target_of(settings.model)
-    backend = backend_of(where)
-    if isinstance(backend, GeneratorBackend):
-        return Streamed(backend.open(where), settings, clock)
-    return Passes(settings, where, on_loading, policy, clock)
-
-
-def _deadline(request: CompletionRequest, started: float) -> float:
-    """On the clock of `started`."""
-    return started + request.deadline_ms / 1e3 if request.deadline_ms else float("inf")
+def _decode_nothing(made: Generation, document: LiveDocument) -> Turns[Decoded]:
+    yield from ()
+    return [], "empty"

@@ -1,5 +1,5 @@
-"""What users want to know of a completion: how soon, how fast, how much was guessed right, and
-what drafting gained, measured by doing without."""
+"""Figures of a completion for users: latency, speed, acceptance rate, and the gain of drafting,
+measured against plain decoding."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ from codespec.types import Trace
 class Measures:
     """Figures of one completion; times in milliseconds.
 
-    time_to_first_token: from the request to the first token, the prompt included.
-    time_per_token:      of the tokens after those of the first pass, on average.
-    tokens_per_pass:     of the target model; 1 is plain decoding.
+    time_to_first_token: from the request to the first token, the prefill included.
+    time_per_token:      average over the tokens after those of the first pass.
+    tokens_per_pass:     emitted tokens a pass of the target; 1 is plain decoding.
     pass_percentiles:    p50, p90 and p99 of the passes' times.
-    accepted_at:         for each depth in a draft, the share accepted of what was drafted there.
-    accepted_of:         the same for each source.
+    accepted_at:         acceptance rate of the drafted tokens at each depth, from depth 1.
+    accepted_of:         acceptance rate of each source.
     """
 
     time_to_first_token: float
@@ -63,13 +63,13 @@ def measures(trace: Trace) -> Measures:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """The same request with and without drafting; medians of `n_repeats` runs each, in turn, with
-    the prompt in the cache.
+    """The same request with and without drafting; medians of `n_repeats` runs each, in turns, with
+    the prompt in the KV cache.
 
     speedup:    plain time over drafted time; below 1 drafting lost.
-    same_text:  whether all runs said the same. Texts may part at a tie between two tokens.
-    joules_per_token: of plain and drafted decoding, other programs' use included; None where the
-                machine does not say.
+    same_text:  True if all runs gave the same text. Texts may part at a tie between two tokens.
+    joules_per_token: energy of plain and of drafted decoding, other programs' use included; None
+        where the machine has no counter.
     """
 
     n_repeats: int
@@ -86,7 +86,7 @@ def compare(
     n_repeats: int = 5,
     meter: EnergyMeter | None = None,
 ) -> Comparison:
-    """Run `request` both ways. Its deadline does not count."""
+    """Run `request` with and without drafting. Its deadline is ignored."""
     meter = meter or EnergyMeter()
     drafted = dataclasses.replace(request, deadline_ms=0.0)
     plain = dataclasses.replace(drafted, drafters=())

@@ -1,12 +1,15 @@
-"""One text that is being generated, and where it ends."""
+"""One output while it is decoded, and the rules that end it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 
-from codespec.sampling import Sampler
-from codespec.types import Finish
+import numpy as np
+
+from codespec.native import log_probability
+from codespec.types import Finish, LogitsRows, Verdict
+from codespec.verify.sampling import Sampler
 
 Stop = Callable[[list[int]], bool]
 """True if the output is complete; asked after every token with all tokens so far."""
@@ -18,10 +21,14 @@ def never_stop(emitted: list[int]) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Limits:
-    """max_tokens: of output, without the first ones that `n_free` counts.
-    deadline: on the completer's clock, in seconds.
-    is_in_line: True while the output will not be found complete before a line ends.
+class OutputLimits:
+    """Limits of one output.
+
+    max_tokens: tokens of the output, the first ones that `n_free` counts left out.
+    deadline:   reading of the completer's clock, seconds; infinity for none.
+    max_width:  drafted tokens a pass.
+    n_free:     counts the tokens of an output that only repeat text before the cursor.
+    is_in_line: True while the output cannot be complete before a line ends.
     """
 
     max_tokens: int
@@ -33,25 +40,49 @@ class Limits:
 
 @dataclass(slots=True)
 class Output:
-    """tokens: emitted so far, without an end-of-generation token. finish: None while it goes on.
-    eog: ids that end it."""
+    """One output.
+
+    eog:    end-of-generation ids.
+    tokens: emitted so far, without an end-of-generation token.
+    finish: cause of the end; None before it.
+    log_probs: log-probability of each token, and of an end-of-generation token; None where nobody
+        needs them.
+    """
 
     sampler: Sampler
-    limits: Limits
+    limits: OutputLimits
     eog: Collection[int]
     stop: Stop = never_stop
     tokens: list[int] = field(default_factory=list[int])
     finish: Finish | None = None
+    log_probs: list[float] | None = None
 
     @property
     def n_left(self) -> int:
-        """Tokens that it may still have."""
+        """Tokens that the limits still allow."""
         return self.limits.max_tokens + self.limits.n_free(self.tokens) - len(self.tokens)
 
-    def take(self, said: Sequence[int]) -> None:
-        """Append what a pass said, token by token, so that the end is where plain decoding ends."""
+    def log_probs_of(self, rows: LogitsRows, verdict: Verdict) -> list[float]:
+        """Natural logarithm of the probability of each token that a pass emits, before temperature
+        and the like, among those that the sampler's mask allows."""
+        history, mask = list(self.tokens), self.sampler.mask
+        found: list[float] = []
+        for node, token in zip((-1, *verdict.path), verdict.emitted, strict=False):
+            row = rows.row(node + 1)
+            allowed = mask.allowed(history) if mask is not None else None
+            if allowed is not None:
+                row, token = row[allowed], int(np.searchsorted(allowed, token))
+            found.append(log_probability(row, token))
+            history.append(verdict.emitted[len(found) - 1])
+        return found
+
+    def take(self, said: Sequence[int], log_probs: Sequence[float] = ()) -> None:
+        """Append the tokens of a pass one by one, so that the output ends where plain decoding
+        ends. log_probs: of each token, where the output keeps them."""
         tokens, eog, stop, n_most = self.tokens, self.eog, self.stop, self.limits.max_tokens
-        for token in said:
+        for i, token in enumerate(said):
+            if self.log_probs is not None:
+                self.log_probs.append(log_probs[i])
             if token in eog:
                 self.finish = "stop"
                 return
@@ -59,7 +90,7 @@ class Output:
             if stop(tokens):
                 self.finish = "stop"
                 return
-            # The first comparison is the cheap one, and nearly always enough.
+            # The first comparison is cheap, and nearly always enough.
             if len(tokens) >= n_most and self.n_left <= 0:
                 self.finish = "length"
                 return

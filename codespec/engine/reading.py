@@ -1,8 +1,8 @@
-"""How much a model is shown of a file: as much as it reads while its user waits.
+"""Budget of document text in a prompt: as much as the model reads while its user waits.
 
-The first suggestion at a place waits for the text around it to be read. A small model reads the
-whole window in an instant, one of a billion parameters takes many seconds for it on a CPU. Whoever
-waits for the model's own text instead has it read as much as its context holds
+The first suggestion at a place waits for the prefill of the text around it. A small model reads the
+whole window in an instant; one of a billion parameters takes many seconds for it on a CPU. A
+request for the model's own text has it read as much as its context holds
 (`CompletionRequest.whole`).
 """
 
@@ -13,16 +13,16 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from codespec.config import Settings
-from codespec.context.build import Window
-from codespec.drafters.cost import CostCurve
+from codespec.context.prompt_window import Window
+from codespec.cost.cost_curve import CostCurve
 from codespec.requests import CompletionRequest
 
-# With fewer tokens, a model knows too little of the place to be worth asking.
+# Least tokens of a document: with fewer, a suggestion is not worth its time.
 _LEAST = 160
 
 
 @dataclass(frozen=True, slots=True)
-class Shown:
+class ShownText:
     """Most tokens of the document, and of all snippets together."""
 
     window: Window
@@ -30,20 +30,20 @@ class Shown:
 
     @property
     def n_tokens(self) -> int:
-        """Of the document."""
+        """Most tokens of the document, before and after the cursor."""
         return self.window.n_prefix + self.window.n_suffix
 
-    def times(self, n: int) -> Shown:
+    def times(self, n: int) -> ShownText:
         window = Window(self.window.n_prefix * n, self.window.n_suffix * n)
-        return Shown(window, self.n_snippet_tokens * n)
+        return ShownText(window, self.n_snippet_tokens * n)
 
-    def halved(self) -> Shown:
+    def halved(self) -> ShownText:
         window = Window(self.window.n_prefix // 2, self.window.n_suffix // 2)
-        return Shown(window, self.n_snippet_tokens // 2)
+        return ShownText(window, self.n_snippet_tokens // 2)
 
 
-class Passes(Protocol):
-    """What is known of a model's passes, as of `Pace`."""
+class PassCosts(Protocol):
+    """Cost of a model's passes, as far as it is known; see `Tuner`."""
 
     @property
     def is_measured(self) -> bool: ...
@@ -52,46 +52,52 @@ class Passes(Protocol):
 
 
 class Reading:
-    """Decides once, when it was measured what passes cost: with another window, everything would be
-    read anew. Until then, by what was read."""
+    """Decides the window once the cost of passes was measured: another window later would make
+    every prompt be read anew. Until then it follows from the speed of the prefills so far."""
 
     def __init__(
         self,
         settings: Settings,
-        passes: Passes,
+        passes: PassCosts,
         read_ms: Callable[[], float],
         n_units: int = 1,
     ) -> None:
-        """read_ms: milliseconds a token of what was read, 0 for nothing. n_units: see `Decoder`."""
+        """read_ms: milliseconds a token of the prefills so far, 0 for none. n_units: see
+        `Decoder`."""
         self._passes = passes
         self._read_ms = read_ms
         self._max_ms = settings.completion.max_read_ms
         self._all = whole(settings).times(n_units)
-        self._decided: Shown | None = None
+        self._decided: ShownText | None = None
 
     @property
-    def shown(self) -> Shown:
+    def shown(self) -> ShownText:
         if self._decided is None and self._passes.is_measured:
             self._decided = readable(self._all, self._passes.curve.token_ms, self._max_ms)
         return self._decided or readable(self._all, self._read_ms(), self._max_ms)
 
-    def of(self, request: CompletionRequest, n_left: int, n_right: int) -> Shown:
-        """For a document of so many tokens before and after the cursor."""
+    @property
+    def share(self) -> float:
+        """Share of the settings' budget that is read, 0 to 1."""
+        return self.shown.n_tokens / max(1, self._all.n_tokens)
+
+    def of(self, request: CompletionRequest, n_left: int, n_right: int) -> ShownText:
+        """The budget for a document with so many tokens before and after the cursor."""
         if request.whole:
-            return Shown(Window(n_left, n_right), self._all.n_snippet_tokens)
+            return ShownText(Window(n_left, n_right), self._all.n_snippet_tokens)
         return self.shown
 
 
-def whole(settings: Settings) -> Shown:
-    """What a model is shown that reads quickly."""
+def whole(settings: Settings) -> ShownText:
+    """The budget of the settings, for a model that reads quickly."""
     chosen = settings.completion
     window = Window(chosen.n_prefix_tokens, chosen.n_suffix_tokens)
-    return Shown(window, settings.context.max_tokens)
+    return ShownText(window, settings.context.max_tokens)
 
 
-def readable(shown: Shown, token_ms: float, max_ms: float) -> Shown:
-    """Halved until a model that takes `token_ms` a token reads the window in `max_ms`; 0: as it is.
-    Snippets are cut in proportion."""
+def readable(shown: ShownText, token_ms: float, max_ms: float) -> ShownText:
+    """The budget, halved until a model that takes `token_ms` a token reads the window in `max_ms`;
+    as it is for max_ms = 0. Snippets shrink in proportion."""
     while 0 < max_ms < shown.n_tokens * token_ms and shown.n_tokens // 2 >= _LEAST:
         shown = shown.halved()
     return shown

@@ -11,29 +11,31 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from codespec import pulse
 from codespec.engine.output import Output
-from codespec.tree import depths
+from codespec.system import pulse
 from codespec.types import NO_DRAFT, Draft, Logits, LogitsRows, Tokens, Verdict
-from codespec.verify import accept
+from codespec.verify.accept import accept
+from codespec.verify.tree import depths
 
 
 class Verifier(Protocol):
-    """Whoever reads tokens in a pass: a target, or its branches side by side."""
+    """A model that reads tokens in a pass: a target, or its branches side by side."""
 
     def decode(self, tokens: Tokens, draft: Draft, /) -> LogitsRows: ...
     def keep(self, path: Sequence[int], /) -> None: ...
 
 
 @dataclass(slots=True)
-class Passes:
+class StepResult:
     """One or more passes of a target, in order; lists have an element a pass.
 
-    tokens:     all that they emitted.
-    widths:     tokens that a pass was over.
-    n_drafted:  depth of its draft, and n_accepted: how much of that was accepted.
-    draft_ms, pass_ms: time to draft, and to verify and keep.
-    cost_ms:    of that, without drawing tokens, which takes as long whatever was drafted.
+    tokens:     tokens emitted by all of them.
+    widths:     tokens a pass was over.
+    n_drafted:  depth of the draft.
+    n_accepted: accepted tokens of it.
+    draft_ms:   time to draft.
+    pass_ms:    time to verify and keep.
+    cost_ms:    `pass_ms` without the sampling of tokens, which does not depend on the draft.
     """
 
     tokens: Sequence[int]
@@ -53,7 +55,7 @@ def step(
     fill: Callable[[Draft], Draft] = lambda draft: draft,
     row: Callable[[int], int] = lambda i: 0,
     clock: Callable[[], float] = time.perf_counter,
-) -> tuple[Passes, Draft, Verdict]:
+) -> tuple[StepResult, Draft, Verdict]:
     """One pass: draft, verify, keep.
 
     The target reads the committed tokens that its KV cache lacks and a draft after them. Each
@@ -65,8 +67,7 @@ def step(
     fill:    widens the pass behind the draft, by tokens that are never accepted.
     row:     the row that an output's first token is drawn from.
 
-    Returns: what was done; the draft; the verdict of the first output, which emits nothing where
-    there is none.
+    Returns: the pass in figures; the draft; the verdict of the first output, empty without one.
     """
     began = clock()
     draft = propose()
@@ -82,12 +83,14 @@ def step(
             verdict = accept(draft, _from(rows, row(i)), output.sampler, output.tokens, output.eog)
             drawing_s += clock() - drawing
             first = verdict if i == 0 else first
-            output.take(verdict.emitted)
+            scored = output.log_probs is not None
+            log_probs = output.log_probs_of(_from(rows, row(i)), verdict) if scored else ()
+            output.take(verdict.emitted, log_probs)
     finally:
         # Whatever happened: the next pass has to find committed tokens alone in the cache.
         target.keep(first.path)
     pass_ms = (clock() - drafted) * 1e3
-    done = Passes(
+    done = StepResult(
         tokens=first.emitted,
         widths=[len(tail) + len(filled)],
         n_drafted=[_depth(draft)],
@@ -108,7 +111,7 @@ def _from(rows: LogitsRows, first: int) -> LogitsRows:
 
 
 class _Shifted:
-    """Rows from `first` on."""
+    """Logits rows from `first` on."""
 
     def __init__(self, rows: LogitsRows, first: int) -> None:
         self._rows = rows

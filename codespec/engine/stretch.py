@@ -1,9 +1,9 @@
-"""Several passes in one call of native code, where nobody need be asked between them.
+"""Native stretches: several passes in one call of native code.
 
 A pass of a small model takes a millisecond or two and leaves the processor's caches cold, so that
 what Python does between two of them takes ten times as long as usual. Where only lookups draft, the
 likeliest token is always taken and the output cannot end before the next line end, a pass is
-followed by the next without it. What is emitted is the same.
+followed by the next without it. The same tokens are emitted.
 """
 
 from __future__ import annotations
@@ -13,17 +13,18 @@ from collections.abc import Callable
 import numpy as np
 
 from codespec.backends.base import Target
-from codespec.drafters.chain import DraftChain
+from codespec.drafters.combined import CombinedDrafter
 from codespec.engine.output import Output
 from codespec.native import ENDS_STRETCH, ENDS_TEXT, Ends, Stretch, Vocabulary
 from codespec.types import PassState
 
 _MAX_MS = 50.0
-"""After so long, what the passes took is looked at: another number of threads may be better."""
+"""Longest stretch, milliseconds: after it the cost of the passes is evaluated, as another number of
+threads may be better."""
 
 
 class Stretches:
-    """The stretches of one target's outputs."""
+    """Native stretches of one target."""
 
     def __init__(
         self,
@@ -31,7 +32,7 @@ class Stretches:
         vocabulary: Vocabulary,
         is_trying: Callable[[], bool] = lambda: False,
     ) -> None:
-        """is_trying: True while what passes take is to be known soon."""
+        """is_trying: True while a number of threads is being tried."""
         self._target = target
         marks = np.zeros(target.info.n_vocab, np.uint8)
         marks[vocabulary.containing(b"\n")] = ENDS_STRETCH
@@ -41,7 +42,7 @@ class Stretches:
 
     def run(
         self,
-        chain: DraftChain,
+        drafter: CombinedDrafter,
         state: PassState,
         output: Output,
         last: int,
@@ -50,15 +51,17 @@ class Stretches:
         ms: float,
         interrupted: Callable[[], bool],
     ) -> Stretch | None:
-        """Up to `n_tokens` that follow, not further than the pass that ends a line; None where the
-        next pass has to be made in another way.
+        """Decode up to `n_tokens`, ending with the pass that ends a line. None where the next pass
+        has to be a step.
 
-        last: the committed token they follow. n_draft: most tokens drafted for a pass. ms: for all
-        of them, roughly. interrupted: see `Target.decode_stretch`.
+        last:        the last committed token.
+        n_draft:     most tokens drafted for a pass.
+        ms:          approximate limit for the stretch, milliseconds.
+        interrupted: see `Target.decode_stretch`.
         """
         if not output.sampler.takes_likeliest(output.tokens):
             return None
-        drafting, n_passes = chain.standing_in(state, n_draft)
+        drafting, n_passes = drafter.native_drafting(state, n_draft)
         if not n_passes:
             return None
         n_passes = n_passes if output.limits.is_in_line() else 1
@@ -70,4 +73,5 @@ class Stretches:
             self._ends,
             *limits,
             lambda: interrupted() or self._is_trying(),
+            output.log_probs is not None,
         )

@@ -1,8 +1,10 @@
-"""The workspace as drafts: what of it is indexed, how it is kept on disk, how it is asked.
+"""The workspace index: which text of the workspace is drafted from, how it is kept on disk, how it
+is queried.
 
-The way of a file: `scan` finds it where `ignore` allows, `parse` selects what is worth learning,
-`text` and the model's tokenizer make tokens of it, `build` puts them into segments of `store`, and
-`reader` drafts from those. `live` does the same for the open document, in memory.
+A file's way into the index: `walk.scan` finds it where `rules` allow it, `selection` chooses the
+parts worth learning, `syntax.text` and the model's tokenizer turn them into tokens, `build` writes
+these into segments of `store`, and `reader` drafts from the segments. `documents.live` does the
+same for the open document, in memory.
 
 Nothing here knows models, drafters or editors.
 """

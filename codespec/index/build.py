@@ -1,9 +1,10 @@
 """Bring an index up to date with its workspace: one function for the first build and every later
 one.
 
-Content decides, not history: a file is read when its size or times changed, and tokenised only
-when no segment holds its content yet. So a rename, a branch switched back, or a copy costs a hash.
-What no file refers to any more is dead at once, and goes when its segment is merged.
+Content decides, not history: a file is read when its size or times changed, and tokenised only when
+no segment holds its content yet. So a rename, a branch switched back, or a copy costs a hash.
+Content that no file refers to any more is dead at once, and leaves the disk when its segment is
+merged.
 """
 
 from __future__ import annotations
@@ -19,21 +20,24 @@ from typing import Literal
 from codespec.config import IndexSettings
 from codespec.errors import IndexCorruptError, InputError
 from codespec.index import check, compact, upkeep
-from codespec.index.documents import Document, DocumentReader
-from codespec.index.ignore import IgnoreRules
+from codespec.index.indexed_file import DocumentReader, IndexedFile
 from codespec.index.parsers import Parsers
-from codespec.index.scan import NOT_TEXT, Candidate, as_text, is_text_name, is_within, scan
+from codespec.index.selection import LeftOut
 from codespec.index.store import RULES, FileEntry, Manifest, SegmentEntry, Store
-from codespec.index.words import WordEncoder
+from codespec.index.walk import FileCandidate, as_text, is_text_name, is_within, scan
+from codespec.index.word_encoder import WordEncoder
+from codespec.rules.ignore import IgnoreRules
 
 _RACY_NS = 2_000_000_000
-"""A file changed this shortly before a scan may change again without its times telling: file
-systems keep them as coarsely as this. Such a file is read again. (git does the same.)"""
+"""Nanoseconds. A file changed this shortly before a scan may change again without its times
+telling: file systems keep times as coarsely as this. Such a file is read again. (git does the
+same.)"""
 
 
 @dataclass(frozen=True, slots=True)
 class BuildProgress:
-    """phase "scan" and "merge" have no measure of their own; "index" counts files and bytes."""
+    """Progress of a build. Phases "scan" and "merge" have no measure of their own; "index" counts
+    files and bytes."""
 
     phase: Literal["scan", "index", "merge", "done"]
     n_files: int = 0
@@ -44,10 +48,17 @@ class BuildProgress:
 
 @dataclass(slots=True)
 class BuildReport:
-    """n_files: with indexed text. n_tokenised: of them, those that cost the tokenizer.
-    why_not: reason -> number of candidate files without indexed text.
+    """Result of a build.
+
+    n_files: files with indexed text.
+    n_tokenised: of `n_files`, those that the tokenizer had to read.
     n_excluded: files and folders that rules kept out of the scan.
-    crashed: files, of those read now, that killed the parser; they are indexed as plain text."""
+    seconds: duration of the build.
+    changed: True if the manifest on disk was replaced.
+    truncated: True if the scan stopped at its limit of files.
+    why_not: reason -> number of candidate files without indexed text.
+    crashed: files, of those read now, that killed the parser; they are indexed as plain text.
+    """
 
     n_files: int = 0
     n_tokenised: int = 0
@@ -59,12 +70,12 @@ class BuildReport:
     seconds: float = 0.0
     changed: bool = False
     truncated: bool = False
-    why_not: Counter[str] = field(default_factory=Counter[str])
+    why_not: Counter[LeftOut] = field(default_factory=Counter[LeftOut])
     crashed: list[str] = field(default_factory=list[str])
 
 
 class BuildCancelledError(Exception):
-    """`cancelled` turned true. The index is as before, or further along, never half-written."""
+    """`cancelled` returned True. The index is as before, or further along, never half-written."""
 
 
 def build_index(
@@ -79,11 +90,12 @@ def build_index(
 ) -> BuildReport:
     """Build or update the index of a workspace.
 
-    paths: files and folders to look at, relative, as for `scan`; the rest is taken for unchanged.
-        Where there is no whole index yet, everything is looked at.
-    encoder: kept by the caller, who may have more to build: it gets faster with what it has seen.
-    parsers: as many files are read at a time as it has processes. None: one at a time, parsed in
-        this process, which may then die of a file.
+    paths: files and folders to look at, relative to the root, as for `scan`; the rest is taken for
+        unchanged. Without a whole index on disk everything is looked at.
+    encoder: stays the caller's, who may have more to build: it gets faster with the words it has
+        seen.
+    parsers: processes that parse, one file each at a time. None: one file at a time is parsed in
+        this process, which a hostile file may then kill.
     progress: called on this thread, once a file.
     Memory: a few hundred MB at most, whatever the size of the workspace.
 
@@ -117,7 +129,8 @@ def build_index(
 
 @contextlib.contextmanager
 def _tidied(store: Store) -> Generator[None, None, None]:
-    """On a full disk, what was written so far would be in the way of everybody."""
+    """Remove the files written so far on an OSError: on a full disk they would be in the way of
+    everybody."""
     try:
         yield
     except OSError:
@@ -160,7 +173,7 @@ class _Build:
         self.reader.close()
 
     def _previous(self) -> tuple[Manifest, bool]:
-        """The manifest to start from, and whether all of the one on disk could be used."""
+        """The manifest to start from, and True if all of the one on disk could be used."""
         rules = f"{RULES}{self.settings.max_file_bytes}"
         empty = Manifest(self.store.root, self.store.tokenizer_hash, rules)
         try:
@@ -191,7 +204,7 @@ class _Build:
             self.paths,
         )
         report = BuildReport(n_excluded=found.n_excluded, truncated=found.truncated)
-        left_out = {"too large": found.n_too_large, NOT_TEXT: found.n_not_text}
+        left_out = {LeftOut.TOO_LARGE: found.n_too_large, LeftOut.NAME_NOT_UTF8: found.n_not_text}
         report.why_not.update({why: n for why, n in left_out.items() if n})
         before = {f.path: f for f in self.old.files if is_within(f.path, self.paths)}
         others = [f for f in self.old.files if f.path not in before]
@@ -211,7 +224,7 @@ class _Build:
                 if document.crashed:
                     report.crashed.append(document.entry.path)
             else:  # no permission, above all
-                report.why_not["cannot be read"] += 1
+                report.why_not[LeftOut.UNREADABLE] += 1
             n_done += candidate.stat.size
             self.progress(BuildProgress("index", len(found.files), len(files), n_bytes, n_done))
             if self.writer.is_full:
@@ -226,7 +239,7 @@ class _Build:
         except compact.DamagedError as e:
             self.store.mark_damaged(str(e))
             segments, self.found_damage = self.segments, True
-        # After a look at some paths the others are as racy as they were.
+        # After a scan of some paths the others are as racy as they were.
         scanned_ns = started_ns if "" in self.paths else self.old.scanned_ns
         new = self._manifest(scanned_ns, segments, files)
         if not self.intact or (new.segments, new.files) != (self.old.segments, self.old.files):
@@ -248,14 +261,15 @@ class _Build:
         )
 
     def _commit_part(self, files: Sequence[FileEntry]) -> None:
-        """Make what is done so far usable, and safe from an interruption."""
+        """Write a manifest of the segments built so far, so that readers can use them and an
+        interruption does not lose them."""
         self.segments += self.writer.flush()
         files = sorted(files, key=lambda f: f.path)
-        # The old time of scan: what was not looked at yet is as racy as it was.
+        # The old scan's time: files that were not looked at yet are as racy as they were.
         self.store.write_manifest(self._manifest(self.old.scanned_ns, self.segments, files))
         self.intact = False
 
-    def _take(self, document: Document) -> bool:
+    def _take(self, document: IndexedFile) -> bool:
         key = document.entry.key
         if not document.docs or key in self.known:
             return False
@@ -263,15 +277,15 @@ class _Build:
         self.writer.add(key, document.docs, document.symbols)
         return True
 
-    def _unchanged(self, old: FileEntry | None, new: Candidate) -> FileEntry | None:
+    def _unchanged(self, old: FileEntry | None, new: FileCandidate) -> FileEntry | None:
         """The old entry if times and size prove that it still holds."""
         s = new.stat
         is_old = max(s.mtime_ns, s.ctime_ns) < self.old.scanned_ns - _RACY_NS
         return old if old is not None and is_old and old.fits(s) else None
 
     def _settles(self, old: FileEntry | None, new: FileEntry, started_ns: int) -> bool:
-        """Whether a file was read that need not be read again, once the time of this scan is known:
-        as all those of a fresh clone."""
+        """True for a file that was read because it was racy and, now that this scan's time is
+        known, need not be read again: every file of a fresh clone is such a one."""
         changed_ns = max(new.mtime_ns, new.ctime_ns)
         was_racy = changed_ns >= self.old.scanned_ns - _RACY_NS
         return old == new and was_racy and changed_ns < started_ns - _RACY_NS
@@ -280,7 +294,7 @@ class _Build:
         live = {f.key for f in manifest.files if f.key}
         report.n_files = sum(1 for f in manifest.files if f.key)
         report.n_source_bytes = sum(f.size for f in manifest.files if f.key)
-        report.why_not.update(f.why_not for f in manifest.files if not f.key)
+        report.why_not.update(LeftOut(f.why_not) for f in manifest.files if not f.key)
         report.n_segments = len(manifest.segments)
         for entry in manifest.segments:
             report.n_tokens += sum(c.n_tokens for c in entry.contents if c.key in live)

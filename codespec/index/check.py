@@ -1,8 +1,8 @@
-"""Is an index on disk what was written? Every byte of it is under a checksum; here all are asked.
+"""Integrity check of an index on disk. Every byte of it is under a checksum; here all are compared.
 
-Opening an index checks its manifest and the headers of its segments; who reads a block checks it
-first, and leaves a mark where it is damaged. Here everything is looked at: for `--verify`, by the
-watching process in quiet moments, and where somebody left a mark.
+Opening an index checks its manifest and the headers of its segments; a reader checks a block before
+its first use, and marks the segment when the block is damaged. The full check here runs for
+`--verify`, in the watching process when it is idle, and for marked segments.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from codespec.index.store import SegmentEntry, Store
 
 @dataclass(frozen=True, slots=True)
 class Damage:
-    """file: its name in the index's folder. segment: the one it belongs to, "" for a manifest."""
+    """A damaged file of an index. file: its name in the index's folder. what: description for
+    people. segment: name of the segment it belongs to, "" for a manifest."""
 
     file: str
     what: str
@@ -25,7 +26,7 @@ class Damage:
 
 
 def find_damage(store: Store) -> list[Damage]:
-    """Look at everything the manifest names; about 1 GB a second. Writes nothing."""
+    """Check everything the manifest names; about 1 GB a second. Writes nothing."""
     try:
         manifest = store.read_manifest()
     except IndexCorruptError as e:
@@ -36,7 +37,7 @@ def find_damage(store: Store) -> list[Damage]:
 
 
 def segment_damage(store: Store, entry: SegmentEntry) -> list[Damage]:
-    """What is wrong with one segment."""
+    """Damaged files of one segment; empty for a sound segment."""
     file = f"{entry.name}.seg"
     try:
         segment = store.open_segment(entry.name)
@@ -57,8 +58,8 @@ def segment_damage(store: Store, entry: SegmentEntry) -> list[Damage]:
 
 
 def settle_marks(store: Store, entries: Collection[SegmentEntry]) -> None:
-    """Look at the segments that readers found damage in, and take away damaged files and all
-    marks. Needs the `writing` lock."""
+    """Check the segments that readers marked as damaged, take damaged files out of the index and
+    remove all marks. Needs the `writing` lock."""
     for name in store.marked_damaged():
         if any(segment_damage(store, entry) for entry in entries if entry.name == name):
             _remove(store, name)
@@ -66,7 +67,7 @@ def settle_marks(store: Store, entries: Collection[SegmentEntry]) -> None:
 
 
 def discard(store: Store, damages: Collection[Damage]) -> None:
-    """Take what is damaged out of the index; the next build makes it anew.
+    """Take damaged files out of the index; the next build makes their content anew.
 
     Raises: IndexBusyError when another process is writing.
     """

@@ -1,6 +1,6 @@
-"""Writing segments, and merging them before they are too many to ask.
+"""Segments are written here, and merged before there are too many to query.
 
-Each lookup asks every segment, so small ones are merged; text that no file holds any more leaves
+Each lookup queries every segment, so small ones are merged; text that no file holds any more leaves
 the disk when its segment is rewritten.
 """
 
@@ -10,28 +10,28 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from codespec.errors import IndexCorruptError
 from codespec.index.store import Content, SegmentEntry, Store
-from codespec.index.symbols import Symbol
 from codespec.native import DamagedSegmentError
+from codespec.syntax.symbols import Symbol
 from codespec.types import Tokens
 
 MAX_SEGMENTS = 8
 SEGMENT_TOKENS = 1 << 24
-"""A segment is closed when it holds this many: 64 MB of tokens, about 60 MB of source. Building it
-takes about five times that memory."""
+"""Tokens at which a segment is closed: 64 MB of tokens, about 60 MB of source. Building it takes
+about five times that memory."""
 
 
 MAX_DEAD_SEGMENTS = 2
 MAX_DEAD_TOKENS = 1 << 22
-"""Of segments whose files are all changed or gone, so many of this size stay on disk: who switches
-between two branches finds the text of the other one there. Readers do not open them."""
+"""Tokens of the dead segments (all their files changed or gone) that stay on disk: after a switch
+back to another branch its text is found there. Readers do not open them."""
 
 
 class DamagedError(Exception):
-    """A segment that was to be merged is damaged; its name."""
+    """A segment that was to be merged is damaged. The argument is the segment's name."""
 
 
 class SegmentWriter:
-    """Collects contents and turns them into segments."""
+    """Collects contents and writes them as segments."""
 
     def __init__(self, store: Store) -> None:
         self._store = store
@@ -54,7 +54,8 @@ class SegmentWriter:
         self._n_tokens += n_tokens
 
     def flush(self) -> list[SegmentEntry]:
-        """Write what was added; no or one segment."""
+        """Write the contents added since the last segment. Returns: their segment, or nothing
+        without any."""
         if not self._docs:
             return []
         symbols = self._store.add_symbols(self._symbols) if any(self._symbols) else ""
@@ -67,12 +68,15 @@ class SegmentWriter:
 def compact(
     store: Store, segments: Sequence[SegmentEntry], live: Collection[str]
 ) -> list[SegmentEntry]:
-    """Keep of the dead segments the newest, see `MAX_DEAD_SEGMENTS`; rewrite those that are nearly
-    all dead, and, when there are more than `MAX_SEGMENTS`, merge the smallest. Large ones are left,
-    and not counted: their number grows with the workspace, by one for each 60 MB of source. What is
-    dead in the others costs disk, and is there again at once after a switch back to another branch.
+    """Keep the newest of the dead segments, see `MAX_DEAD_TOKENS`; rewrite segments that are nearly
+    all dead; and merge the smallest ones when there are more than `MAX_SEGMENTS`. Large segments
+    are left alone and not counted: their number grows with the workspace, by one for each 60 MB of
+    source. Dead text in the other segments costs disk, and is live again at once after a switch
+    back to its branch.
 
-    Raises: DamagedError; nothing is lost then, and nothing merged."""
+    Returns: the segments of the new manifest.
+    Raises: DamagedError; nothing is lost then, and nothing merged.
+    """
     kept = [s for s in segments if _n_live(s, live)]
     dead = [s for s in segments if not _n_live(s, live) and _n_tokens(s) <= MAX_DEAD_TOKENS]
     goes = {id(s) for s in kept if 4 * _n_live(s, live) < _n_tokens(s)}
@@ -96,8 +100,8 @@ def compact(
 def _contents(
     store: Store, entry: SegmentEntry, live: Collection[str]
 ) -> Iterator[tuple[str, list[Tokens], list[Symbol]]]:
-    """(key, tokens of each document, symbols) of what is live in a segment. Damage must not be
-    written anew, under checksums that are right."""
+    """(key, tokens of each document, symbols) of the live contents of a segment. Blocks are checked
+    first: damage must not be written anew under checksums that are right."""
     segment = store.open_segment(entry.name)
     symbols: dict[int, list[Symbol]] = {}
     if entry.symbols:
@@ -114,10 +118,12 @@ def _contents(
 
 
 def _smallest(segments: Sequence[SegmentEntry], live: Collection[str]) -> list[SegmentEntry]:
-    """Those to merge: until few are left, and none that is larger than all before it together. So
-    a token is rewritten a logarithmic number of times, and a save does not rewrite the workspace.
+    """Segments to merge: smallest first until few are left, without any that is larger than all
+    before it together. So a token is rewritten a logarithmic number of times, and saving a file
+    does not rewrite the workspace.
 
-    Source: O'Neil et al. 1996, The log-structured merge-tree."""
+    Source: O'Neil et al. 1996, The log-structured merge-tree.
+    """
     chosen: list[SegmentEntry] = []
     n_tokens = 0
     for segment in sorted(segments, key=lambda s: _n_live(s, live)):

@@ -1,9 +1,9 @@
-"""What Linux tells about a folder and all folders below it.
+"""File events of Linux (inotify) for a folder and all folders below it.
 
-By hand, as libraries follow links when they look for folders: a link to / in a repository had the
-whole disk watched, and some dozen links between folders, each of which doubles the ways to the
-last one, kept them looking for ever. They also watch the folders of tools, which are most of them,
-and say nothing when the kernel's queue overflows.
+Written here because libraries follow links when they look for folders: with a link to / in a
+repository they watched the whole disk, and with some dozen links between folders, each of which
+doubles the number of paths, they never finished. They also watch the folders of tools, which are
+most of all folders, and report nothing when the kernel's queue overflows.
 
 Source: inotify(7).
 """
@@ -17,7 +17,7 @@ import selectors
 import struct
 from collections.abc import Iterator
 
-from codespec.index.ignore import MAX_DEPTH, TOOL_FOLDERS
+from codespec.rules.ignore import MAX_DEPTH, TOOL_FOLDERS
 
 _MODIFY, _ATTRIB, _MOVED_FROM, _MOVED_TO = 0x2, 0x4, 0x40, 0x80
 _CREATE, _DELETE, _MOVE_SELF = 0x100, 0x200, 0x800
@@ -27,18 +27,18 @@ _CHANGES = _MODIFY | _ATTRIB | _MOVED_FROM | _MOVED_TO | _CREATE | _DELETE | _MO
 _MASK = _CHANGES | _ONLYDIR | _DONT_FOLLOW | _EXCL_UNLINK
 _EVENT = struct.Struct("iIII")  # watch, mask, cookie, bytes of the name
 _BUFFER_BYTES = 1 << 16
-# Gone meanwhile, no folder any more, or not ours to read: nothing to watch.
+# Errors of a path that is gone, no folder any more, or not ours to read: nothing to watch.
 _NO_FOLDER = (errno.ENOENT, errno.ENOTDIR, errno.EACCES, errno.ELOOP, errno.ENAMETOOLONG)
 
 
 class FolderEvents:
-    """Events of one folder and of those below it that are no tool's. Links are not followed. Of
-    `.git`, only it and its `info` are watched. Close it; one thread."""
+    """Events of one folder and of those below it, without folders of tools. Links are not followed.
+    Of `.git`, only itself and its `info` are watched. Use it on one thread; close it after use."""
 
     def __init__(self, root: str) -> None:
-        """root: absolute, links resolved. Looks at every folder, about 50,000 a second.
+        """root: absolute, links resolved. Watches every folder, about 50,000 a second.
 
-        Raises: OSError where the system's limits are reached, or there are no events.
+        Raises: OSError if a limit of the system is reached, or the system has no such events.
         """
         libc = ctypes.CDLL(None, use_errno=True)
         try:
@@ -71,8 +71,8 @@ class FolderEvents:
         os.close(self._fd)
 
     def wait(self, seconds: float) -> set[str]:
-        """Files and folders that may have changed since the last call, absolute; the root where
-        anything may have. Empty when nothing happens for so long.
+        """Files and folders that may have changed since the last call, as absolute paths; the root
+        if anything may have changed. Empty if nothing happens for `seconds`.
 
         Raises: as the constructor, since new folders are watched.
         """
@@ -102,7 +102,8 @@ class FolderEvents:
             self._drop(path)
 
     def _drop(self, top: str) -> None:
-        """Watches go with a folder that is moved, and would tell of it under its old name."""
+        """Remove the watches of a moved folder and of those below it: they would report its old
+        name."""
         below = os.path.join(top, "")
         for watch, folder in list(self._folders.items()):
             if folder == top or folder.startswith(below):
@@ -110,7 +111,7 @@ class FolderEvents:
                 self._rm(self._fd, watch)
 
     def _forget(self, watch: int, found: set[str]) -> None:
-        """The folder is gone. The root may be another one by now."""
+        """Forget a watch whose folder is gone. A deleted root may have been made anew by now."""
         if self._folders.pop(watch, "") == self._root:
             self._watch_below(self._root)
             found.add(self._root)
@@ -126,7 +127,7 @@ class FolderEvents:
                     continue
                 raise error
             self._folders[watch] = folder
-            # Watched before it is looked into: what comes later is told.
+            # Watched before it is listed: later changes are reported.
             try:
                 with os.scandir(folder) as entries:
                     below = [e.path for e in entries if _is_folder(e, folder)]
@@ -156,9 +157,9 @@ def _events(data: bytes) -> Iterator[tuple[int, int, str]]:
 
 
 def _last_error(limit: str) -> OSError:
-    """limit: the setting of the system that may be why."""
+    """The error of the last system call. limit: the system's setting that may be its cause."""
     number = ctypes.get_errno()
-    # As if files were too many, or the disk full.
+    # The system's message would be that of too many files, or of a full disk.
     if number in (errno.EMFILE, errno.ENOSPC):
         return OSError(number, f"fs.inotify.{limit} is too low for the folders to watch")
     return OSError(number, os.strerror(number))

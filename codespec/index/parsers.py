@@ -1,8 +1,9 @@
-"""Parsing in processes of its own: on several cores, as the parser holds the interpreter's lock,
-and where input made to kill it kills a process that holds nothing.
+"""Parsing in child processes: on several cores, although the parser holds the interpreter's lock,
+and so that input made to kill it kills a process that holds nothing.
 
-A child reads a file's path and text from its standard input, and writes what `parse.select` says
-to its standard output, each with its length before it. It ends when its input does.
+A child reads a file's path and text from its standard input, and writes the result of
+`selection.select` to its standard output, each with its length before it. It ends when its input
+does.
 """
 
 from __future__ import annotations
@@ -20,26 +21,26 @@ from typing import BinaryIO
 import msgspec
 
 from codespec.errors import CodespecError
-from codespec.index.parse import Selection, select
-from codespec.processes import away, be_modest, module_command
+from codespec.index.selection import SelectedText, select
+from codespec.system.processes import away, lower_priority, module_command
 
 MAX_MEMORY_BYTES = 512 << 20
-"""Of a child; the largest file that is indexed takes about a tenth."""
+"""Memory limit of a child; the largest file that is indexed takes about a tenth."""
 MAX_SECONDS = 20.0
-"""A file that takes longer ends the child: not every loop of a grammar asks whether to go on."""
+"""Time limit of a parse, which ends the child: not every loop of a grammar can be interrupted."""
 
 _REQUEST = struct.Struct("<II")  # bytes of the path, bytes of the text
 _REPLY = struct.Struct("<I")
 _READY = b"\1"
-_decoder = msgspec.msgpack.Decoder(Selection)
+_decoder = msgspec.msgpack.Decoder(SelectedText)
 
 
 class ParserDiedError(Exception):
-    """A child died of the file it was given."""
+    """A child died while it parsed the file it was given."""
 
 
 class Parsers:
-    """Up to `n` children, each started when first needed. Thread-safe."""
+    """Up to `n` parsing children, each started when first needed. Thread-safe."""
 
     def __init__(self, n: int) -> None:
         self.n = n
@@ -54,10 +55,10 @@ class Parsers:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def select(self, path: str, text: bytes) -> Selection:
-        """As `parse.select`, in one of the children; waits until one is free.
+    def select(self, path: str, text: bytes) -> SelectedText:
+        """Run `selection.select` in one of the children; waits until one is free.
 
-        Raises: ParserDiedError; OSError and CodespecError where no child can be started.
+        Raises: ParserDiedError; OSError and CodespecError if no child can be started.
         """
         child = self._slots.get()
         try:
@@ -73,11 +74,12 @@ class Parsers:
             self._slots.put(child)
 
     def rest(self) -> None:
-        """End all children but one: nobody needs them for a while. Not while `select` runs."""
+        """End all children but one, when no file is expected for a while. Must not run beside
+        `select`."""
         self._end_all_but(1)
 
     def close(self) -> None:
-        """End the children. Not while `select` runs; it may be used again afterwards."""
+        """End the children. Must not run beside `select`; a later `select` starts children anew."""
         self._end_all_but(0)
 
     def _end_all_but(self, n: int) -> None:
@@ -92,7 +94,7 @@ class Parsers:
 
 class _Child:
     def __init__(self) -> None:
-        """Raises: OSError, CodespecError."""
+        """Start the child and wait until it is ready. Raises: OSError, CodespecError."""
         self._process = subprocess.Popen(
             module_command("codespec.index.parsers"),
             stdin=subprocess.PIPE,
@@ -105,7 +107,7 @@ class _Child:
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._stdin, self._stdout = self._process.stdin, self._process.stdout
-        # One that cannot even start must not be taken for one that died of a file.
+        # A child that cannot even start must not be taken for one that died of a file.
         if self._stdout.read(len(_READY)) != _READY:
             self.end()
             raise CodespecError(
@@ -113,8 +115,8 @@ class _Child:
                 "Install codespec again.",
             )
 
-    def select(self, path: str, text: bytes) -> Selection:
-        """Raises: ParserDiedError."""
+    def select(self, path: str, text: bytes) -> SelectedText:
+        """Run `selection.select` in the child. Raises: ParserDiedError."""
         name = path.encode("utf-8", "surrogateescape")
         try:
             self._stdin.write(_REQUEST.pack(len(name), len(text)) + name)
@@ -145,7 +147,7 @@ def _serve(incoming: BinaryIO, outgoing: BinaryIO) -> None:
         text = incoming.read(n_text)
         if len(text) < n_text:
             return
-        # From a thread that needs no interpreter: the parser may hold it for ever.
+        # Its thread needs no interpreter lock, which the parser may hold for ever.
         faulthandler.dump_traceback_later(MAX_SECONDS, exit=True)
         reply = encode(select(path, text))
         faulthandler.cancel_dump_traceback_later()
@@ -156,7 +158,7 @@ def _serve(incoming: BinaryIO, outgoing: BinaryIO) -> None:
 def main() -> None:
     # The group's interrupt is for the parent; its end closes our input.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    be_modest(MAX_MEMORY_BYTES)
+    lower_priority(MAX_MEMORY_BYTES)
     incoming, outgoing = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # whatever native code prints
     _serve(incoming, outgoing)

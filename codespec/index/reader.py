@@ -1,4 +1,5 @@
-"""Drafting from a workspace's index. Any number of readers, in any process, at any time."""
+"""Drafting from a workspace's index. Any number of readers, in any process, may be open at any
+time."""
 
 from __future__ import annotations
 
@@ -11,10 +12,10 @@ import numpy as np
 import numpy.typing as npt
 
 from codespec.errors import IndexCorruptError
-from codespec.files import FileState
 from codespec.index.store import RULES, Manifest, SegmentEntry, Store
 from codespec.index.symbol_file import SymbolFile, hash_of
-from codespec.native import DamagedSegmentError, Proposal, Segment, SuffixAutomaton
+from codespec.native import MAX_DEPTH, DamagedSegmentError, Proposal, Segment, SuffixAutomaton
+from codespec.system.files import FileState
 from codespec.types import NO_TOKENS, Tokens
 
 _CHECKED_BLOCKS = 256
@@ -23,17 +24,18 @@ _NOTHING = SuffixAutomaton().draft(NO_TOKENS, 0)
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
-    """A draft and the segment it comes from: what `WorkspaceIndex.locate` needs."""
+class IndexMatch:
+    """A draft and the segment it comes from, for `WorkspaceIndex.locate`. segment: None for an
+    empty draft."""
 
     proposal: Proposal
     segment: _OpenSegment | None
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """path: relative to the workspace. offset: tokens from the start of the indexed text that
-    begins at the path's n-th selected part."""
+class IndexPlace:
+    """A place in indexed text. path: relative to the workspace. part: number of the selected part
+    of the file. offset: tokens from the start of the indexed text that begins at this part."""
 
     path: str
     part: int
@@ -42,8 +44,8 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Definition:
-    """What a name stands for. kind and signature: as of `symbols.Symbol`. path: relative to the
-    workspace. Lines: from 1, the last one included."""
+    """A definition of a name. kind, signature: as in `symbols.Symbol`. path: relative to the
+    workspace. first_line, last_line: from 1, both included."""
 
     name: str
     kind: str
@@ -54,7 +56,7 @@ class Definition:
 
 
 class _OpenSegment:
-    """A segment with what the manifest says about its documents."""
+    """An open segment with the manifest's data about its documents."""
 
     def __init__(self, native: Segment, entry: SegmentEntry, live: set[str]) -> None:
         self.name = entry.name
@@ -70,7 +72,8 @@ class _OpenSegment:
         self.n_tokens = sum(c.n_tokens for c in entry.contents if c.key in live)
 
     def without(self, keys: Collection[str]) -> Dead | None:
-        """Dead documents, those of `keys` among them. None: all live."""
+        """Dead documents of the segment, with those of the contents `keys` among them. None: all
+        are live."""
         gone = [self._place[key] for key in keys if key in self._place]
         if not gone:
             return self.dead if self.any_dead else None
@@ -84,7 +87,7 @@ class WorkspaceIndex:
     """A consistent view of one generation of the index. Not thread-safe."""
 
     def __init__(self, store: Store) -> None:
-        """Use `open`."""
+        """Use `open` instead."""
         self._store = store
         self._identity: FileState = None
         self._segments: list[_OpenSegment] = []
@@ -93,10 +96,11 @@ class WorkspaceIndex:
 
     @classmethod
     def open(cls, root: str | os.PathLike[str], tokenizer_hash: str) -> WorkspaceIndex | None:
-        """Map what is there; milliseconds. None where nothing is, nothing sound, or what was made
-        under other rules of secrets: completion goes on without, and the next build mends it.
+        """Map the index of a workspace; takes milliseconds. None if there is no index, no sound
+        one, or one made under other rules of secrets: completion works without it, and the next
+        build mends it.
 
-        Raises: ConfigError for a cache folder whose name is none.
+        Raises: ConfigError for a cache folder whose name is not valid.
         """
         try:
             index = cls(Store(os.path.realpath(root), tokenizer_hash))
@@ -106,8 +110,8 @@ class WorkspaceIndex:
         return index
 
     def refresh(self) -> bool:
-        """Go over to a newer generation if there is one; True if so. Costs one stat otherwise.
-        An index that was deleted or damaged meanwhile leaves the view as it is."""
+        """Switch to a newer generation if there is one. Returns: True if so; otherwise costs one
+        stat. The view stays as it is when the index was deleted or damaged meanwhile."""
         if self._store.generation in (self._identity, None):
             return False
         try:
@@ -117,7 +121,7 @@ class WorkspaceIndex:
         return True
 
     def segments(self, skip: Collection[str] = ()) -> list[tuple[Segment, Dead | None]]:
-        """What is drafted from, each segment with its dead documents; None: all live.
+        """Segments to draft from, each with its dead documents; None: all of them are live.
 
         skip: files whose stored text is not used, absolute or relative to the workspace: their
             editor's buffers are newer.
@@ -130,15 +134,16 @@ class WorkspaceIndex:
         n_max: int,
         skip: Collection[str] = (),
         allowed: Tokens | None = None,
-    ) -> Found:
-        """Continue `context` as other files of the workspace do: the longest match of any
-        segment, of equal ones that with the most votes. Empty when there is none. A few
-        microseconds a segment.
+    ) -> IndexMatch:
+        """Draft the continuation of `context` from other files of the workspace: that of the
+        longest match in any segment, among equally long ones that with the most votes. Empty if
+        there is none. Takes a few microseconds a segment.
 
+        n_max: most tokens of the draft.
         skip: see `segments`.
         allowed: ascending ids that the first token may have; None: any.
         """
-        best = Found(_NOTHING, None)
+        best = IndexMatch(_NOTHING, None)
         best_rank = (0, 0)
         for segment, dead in self._without(skip):
             try:
@@ -149,12 +154,19 @@ class WorkspaceIndex:
             if len(proposal):
                 rank = (proposal.match_length, int(proposal.counts[0]))
                 if rank > best_rank:
-                    best, best_rank = Found(proposal, segment), rank
+                    best, best_rank = IndexMatch(proposal, segment), rank
         return best
 
+    def token_after(self, tokens: Tokens) -> int | None:
+        """A token that follows all of these in the text of a file, the most frequent one; None
+        where no file has them. Of more than 64, the last 64 count."""
+        found = self.find(tokens, 1).proposal
+        is_whole = len(found) and found.match_length == min(len(tokens), MAX_DEPTH)
+        return int(found.tokens[0]) if is_whole else None
+
     def check_some(self) -> bool:
-        """Compare a megabyte of what was not used yet with its checksums; True while there is
-        more. What is damaged is not drafted from, and built again by whoever writes next."""
+        """Compare a megabyte of unused blocks with their checksums. Returns: True while there is
+        more. Damaged segments are not drafted from, and the next writer builds them again."""
         for segment in self._segments:
             if not segment.native.is_checked:
                 if not segment.native.check_some(_CHECKED_BLOCKS) and not segment.native.is_checked:
@@ -163,13 +175,13 @@ class WorkspaceIndex:
         return False
 
     def _drop(self, segment: _OpenSegment) -> None:
-        """It is damaged."""
+        """Stop drafting from a damaged segment and mark it."""
         self._store.mark_damaged(segment.name)
         self._segments = [s for s in self._segments if s is not segment]
         self._skip(self._skipped)
 
-    def locate(self, found: Found) -> Place | None:
-        """One of the places the draft's first token was seen at; None for an empty draft. Valid
+    def locate(self, found: IndexMatch) -> IndexPlace | None:
+        """One of the places where the draft's first token occurs; None for an empty draft. Valid
         until `refresh` returns True."""
         segment = found.segment
         if segment is None:
@@ -180,11 +192,11 @@ class WorkspaceIndex:
             return None
         i = int(np.searchsorted(segment.first_docs, doc, "right")) - 1
         path = self._path_of.get(segment.keys[i], "")
-        return Place(path, doc - int(segment.first_docs[i]), offset)
+        return IndexPlace(path, doc - int(segment.first_docs[i]), offset)
 
     def definitions(self, names: Iterable[str]) -> list[Definition]:
-        """Where files define these names, in the order of the names; of identical files one.
-        About 10 us a name and segment, more at the first call of a generation."""
+        """Definitions of these names, in the order of the names; of identical files only one. About
+        10 us a name and segment, more at the first call of a generation."""
         path_of = self._path_of
         found: list[Definition] = []
         for name in names:
@@ -198,15 +210,16 @@ class WorkspaceIndex:
         return found
 
     def with_copies(self, definitions: Iterable[Definition]) -> list[Definition]:
-        """Those of this generation, each in every file of the same content."""
+        """These definitions, each repeated for every file of the same content. They must be of this
+        generation."""
         paths_of: dict[str, list[str]] = {}
         for file in self._manifest.files:
             paths_of.setdefault(file.key, []).append(file.path)
         return [replace(d, path=p) for d in definitions for p in paths_of[self._keys[d.path]]]
 
     def defined(self, names: Sequence[str]) -> list[str]:
-        """Those of these names that some file defines, or did. A microsecond or two each, however
-        many are defined; more at the first call of a generation."""
+        """Those of these names that some file defines, or once defined. A microsecond or two each,
+        however many are defined; more at the first call of a generation."""
         hashes = np.array([hash_of(name) for name in names], np.uint64)
         known = np.zeros(len(names), np.bool_)
         for _, file in self._all_symbols():
@@ -220,12 +233,12 @@ class WorkspaceIndex:
 
     @property
     def folder(self) -> Path:
-        """Where the index lies."""
+        """The folder of the index."""
         return self._store.folder
 
     @property
     def generation(self) -> FileState:
-        """Another value after every `refresh` that returned True."""
+        """Identity of the manifest in use; it differs after every `refresh` that returned True."""
         return self._identity
 
     def _all_symbols(self) -> list[tuple[SegmentEntry, SymbolFile]]:
@@ -247,23 +260,28 @@ class WorkspaceIndex:
 
     @property
     def n_files(self) -> int:
-        """Files whose text is drafted from."""
+        """Number of files whose text is drafted from."""
         return sum(1 for f in self._manifest.files if f.key)
 
     @property
     def n_tokens(self) -> int:
-        """Live tokens; the text of identical files counts once."""
+        """Number of live tokens; the text of identical files counts once."""
         return sum(s.n_tokens for s in self._segments)
 
     @property
     def n_bytes(self) -> int:
-        """On disk, and in memory where touched."""
+        """Bytes on disk, and in memory as far as they were read."""
         return sum(s.native.n_bytes for s in self._segments)
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """Files with indexed text, relative to the workspace, sorted."""
+        """Paths of files with indexed text, relative to the workspace, sorted."""
         return tuple(f.path for f in self._manifest.files if f.key)
+
+    @property
+    def contents(self) -> dict[str, str]:
+        """Path, relative to the workspace -> name of its content, of files with indexed text."""
+        return {path: key for path, key in self._keys.items() if key}
 
     def _load(self) -> None:
         for attempt in range(3):
@@ -276,7 +294,7 @@ class WorkspaceIndex:
                     "the index was made under other rules", "It is being built again."
                 )
             live = {f.key for f in manifest.files if f.key}
-            # Those that are open stay so, with what is known of their blocks.
+            # Open segments stay open, and their checked blocks stay checked.
             known = {s.name: s.native for s in self._segments}
             try:
                 used = [s for s in manifest.segments if any(c.key in live for c in s.contents)]

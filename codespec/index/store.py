@@ -1,16 +1,17 @@
 """An index on disk: immutable segment files, and one manifest that says which of them count.
 
     <cache folder>/index/<workspace>/<tokenizer>/
-        manifest.json      swapped atomically; a reader sees the old or the new one
+        manifest.json      replaced atomically; a reader sees the old or the new one
+        <hash>.seg         a segment: named by content, never changed, removed when no manifest
+                           names it
         <hash>.sym         the symbols of a segment's contents, likewise
-        <hash>.seg         named by content, never changed, removed when no manifest names them
-        <hash>.bad         a reader found damage in the segment or its symbols
+        <hash>.bad         mark of a reader that found damage in the segment or its symbols
         lock, watch.lock   held by the one writer, and by the one process that watches
         used               its time says when somebody last needed the index
-        strikes.json, in-flight    what killed an indexer, see `strikes`
+        strikes.json, in-flight    the contents that killed an indexer, see `strikes`
 
-Everything here can be deleted at any moment and is then built again. Files are private to the
-user: an index holds the workspace's text.
+Everything here can be deleted at any moment and is then built again. Files are private to the user:
+an index holds the workspace's text.
 """
 
 from __future__ import annotations
@@ -28,26 +29,26 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from codespec import secrets
 from codespec.errors import IndexBusyError, IndexCorruptError
-from codespec.files import FileState, state_of
-from codespec.folders import (
+from codespec.index import selection
+from codespec.index.symbol_file import SymbolFile, pack_symbols
+from codespec.index.walk import FileStat
+from codespec.native import Segment, build_segment
+from codespec.rules import secrets
+from codespec.syntax.symbols import Symbol
+from codespec.system.files import FileState, state_of
+from codespec.system.folders import (
     cache_dir,
     cache_path,
     not_writable,
     private_folder,
     private_opener,
 )
-from codespec.index import parse
-from codespec.index.scan import FileStat
-from codespec.index.symbol_file import SymbolFile, pack_symbols
-from codespec.index.symbols import Symbol
-from codespec.native import Segment, build_segment
 from codespec.types import Tokens
 
 FORMAT_VERSION = 2
-RULES = f"{parse.RULES_VERSION}.{secrets.VERSION}/"
-"""How the `rules` of a manifest begin that was made under the rules of today."""
+RULES = f"{selection.RULES_VERSION}.{secrets.VERSION}/"
+"""Prefix of a manifest's `rules` that was made under the current rules."""
 MANIFEST = "manifest.json"
 USED = "used"
 WATCH_LOCK = "watch.lock"
@@ -58,7 +59,7 @@ _NAME = re.compile(r"[0-9a-f]{32}")
 
 class Content(msgspec.Struct, frozen=True, array_like=True):
     """The indexed text of one or more identical files: adjacent documents of a segment, one for
-    each span that was selected."""
+    each selected span. key: hash that names the content."""
 
     key: str
     n_docs: int
@@ -66,8 +67,8 @@ class Content(msgspec.Struct, frozen=True, array_like=True):
 
 
 class SegmentEntry(msgspec.Struct, frozen=True):
-    """contents: in the order of their documents. symbols: name of the file that holds what is
-    defined in them, "" where there is nothing."""
+    """A segment in the manifest. contents: in the order of their documents. symbols: name of the
+    file with their definitions, "" if there are none."""
 
     name: str
     contents: tuple[Content, ...]
@@ -75,8 +76,8 @@ class SegmentEntry(msgspec.Struct, frozen=True):
 
 
 class FileEntry(msgspec.Struct, frozen=True, array_like=True):
-    """A file as it was when last read. key: of its `Content`, "" when none of it is indexed;
-    why_not then says why."""
+    """A file as it was when last read. path: relative to the workspace. size: bytes. key: that of
+    its `Content`, "" if none of it is indexed; why_not is then the key of a `LeftOut`."""
 
     path: str
     size: int
@@ -86,13 +87,14 @@ class FileEntry(msgspec.Struct, frozen=True, array_like=True):
     why_not: str = ""
 
     def fits(self, s: FileStat) -> bool:
-        """Whether the file looks as it did."""
+        """True if the file's size and times are those of this entry."""
         return (self.size, self.mtime_ns, self.ctime_ns) == (s.size, s.mtime_ns, s.ctime_ns)
 
 
 class Manifest(msgspec.Struct, frozen=True):
-    """rules: what besides the files decided the content; another value makes all of it void.
-    scanned_ns: wall clock before the scan."""
+    """List of the segments and files of an index. root: the workspace, absolute. rules: everything
+    besides the files that decided the content; another value makes all of it void. scanned_ns: wall
+    clock before the scan, in nanoseconds."""
 
     root: str
     tokenizer_hash: str
@@ -102,7 +104,8 @@ class Manifest(msgspec.Struct, frozen=True):
     files: tuple[FileEntry, ...] = ()
 
     def of_segments(self, segments: Sequence[SegmentEntry]) -> Manifest:
-        """With these of its segments, and without the files whose text is in none of them."""
+        """A copy with only these of its segments, without the files whose text is in none of
+        them."""
         keys = {c.key for s in segments for c in s.contents} | {""}
         files = tuple(f for f in self.files if f.key in keys)
         return msgspec.structs.replace(self, segments=tuple(segments), files=files)
@@ -115,7 +118,8 @@ class _Envelope(msgspec.Struct, frozen=True):
 
 
 class Store:
-    """The folder of one workspace and tokenizer. Methods that write need the `writing` lock."""
+    """The index folder of one workspace and tokenizer. Methods that write need the `writing`
+    lock."""
 
     def __init__(self, root: str, tokenizer_hash: str) -> None:
         """root: absolute, links resolved. Creates nothing."""
@@ -126,9 +130,9 @@ class Store:
 
     @contextlib.contextmanager
     def writing(self) -> Generator[None, None, None]:
-        """Be the one writer.
+        """Hold the writer's lock.
 
-        Raises: IndexBusyError when another process is; as `make_folder`.
+        Raises: IndexBusyError when another process holds it; as `make_folder`.
         """
         lock = filelock.FileLock(self.make_folder() / "lock", timeout=0, mode=0o600)
         try:
@@ -144,8 +148,8 @@ class Store:
             lock.release()
 
     def make_folder(self) -> Path:
-        """The folder, made private where it is not there yet. Raises: OSError; ConfigError where
-        another user's is in its place."""
+        """Make the folder, private to the user, if it is not there yet. Raises: OSError;
+        ConfigError if a folder of another user stands in its place."""
         above = cache_dir()
         for folder in (above / "index", self.folder.parent, self.folder):
             try:
@@ -158,8 +162,8 @@ class Store:
         return self.folder
 
     def read_manifest(self) -> Manifest | None:
-        """None when there is no index yet. Raises: IndexCorruptError for one that is damaged or
-        of another version."""
+        """The manifest; None if there is no index yet. Raises: IndexCorruptError for a damaged one
+        or one of another version."""
         manifest = read_manifest(self.folder)
         if manifest is None:
             return None
@@ -169,7 +173,8 @@ class Store:
 
     @property
     def generation(self) -> FileState:
-        """Another value for each manifest that is written; None where there is none."""
+        """Identity of the manifest on disk, another for each one written; None without a
+        manifest."""
         return state_of(self.manifest_path)
 
     def mark_used(self) -> None:
@@ -178,28 +183,29 @@ class Store:
             (self.folder / USED).touch(mode=0o600)
 
     def write_manifest(self, manifest: Manifest) -> None:
-        """Swap in a new manifest; its segments are on disk already."""
+        """Replace the manifest atomically; its segments must be on disk already."""
         body = msgspec.json.encode(manifest)
         envelope = _Envelope(FORMAT_VERSION, _short_hash(body), msgspec.Raw(body))
         self._write(self.manifest_path, msgspec.json.encode(envelope))
 
     def add_symbols(self, contents: Sequence[Sequence[Symbol]]) -> str:
-        """Put the symbols of a segment's contents on disk; returns the file's name."""
+        """Write the symbols of a segment's contents to disk. Returns: the file's name."""
         data = pack_symbols(contents)
         name = _short_hash(data)
         self._write(self.symbols_path(name), data)
         return name
 
     def open_symbols(self, name: str) -> SymbolFile:
-        """Raises: IndexCorruptError for a file that is missing or damaged in its header."""
+        """Map a symbol file. Raises: IndexCorruptError if it is missing or its header is
+        damaged."""
         return SymbolFile(self.symbols_path(name))
 
     def symbols_path(self, name: str) -> Path:
         return self._named(name, ".sym")
 
     def add_segment(self, docs: list[Tokens]) -> str:
-        """Build a segment of these documents and put it on disk under its final name, which is
-        returned. The same documents in the same order give the same name."""
+        """Build a segment of these documents and write it to disk. Returns: its name; the same
+        documents in the same order give the same name."""
         lengths = np.array([len(d) for d in docs], np.int64)
         starts = np.zeros(len(docs), np.int64)
         np.cumsum(lengths[:-1], out=starts[1:])
@@ -219,31 +225,31 @@ class Store:
         return name
 
     def open_segment(self, name: str) -> Segment:
-        """Raises: IndexCorruptError for a segment that is missing or damaged in its header."""
+        """Map a segment. Raises: IndexCorruptError if it is missing or its header is damaged."""
         try:
             return Segment.open(self.segment_path(name))
         except (OSError, ValueError) as e:
             raise _corrupt(self.folder, str(e)) from None
 
     def mark_damaged(self, name: str) -> None:
-        """Ask whoever writes next to look at a segment. Needs no lock."""
+        """Ask the next writer to check a segment. Needs no lock."""
         with contextlib.suppress(OSError):
             self._named(name, ".bad").touch(mode=0o600)
 
     def marked_damaged(self) -> set[str]:
-        """The segments that readers found damage in."""
+        """Names of the segments that readers marked as damaged."""
         return {path.stem for path in self.folder.glob("*.bad")}
 
     def unmark(self, name: str) -> None:
-        """The segment was looked at."""
+        """Remove the damage mark of a segment."""
         self._named(name, ".bad").unlink(missing_ok=True)
 
     def segment_path(self, name: str) -> Path:
         return self._named(name, ".seg")
 
     def remove_unused(self, manifest: Manifest | None) -> None:
-        """Delete segments and temporary files that the current manifest does not name. Readers
-        that still map one keep it until they let go."""
+        """Delete segments and temporary files that the current manifest does not name. Readers that
+        still map one keep it until they unmap it."""
         segments = manifest.segments if manifest is not None else ()
         used = {f"{s.name}.seg" for s in segments}
         used |= {f"{s.symbols}.sym" for s in segments}
@@ -260,7 +266,7 @@ class Store:
         return self.folder / f"{name}{suffix}"
 
     def _write(self, path: Path, data: bytes) -> None:
-        """Atomically, and on disk when it returns."""
+        """Write a file atomically; it is on disk when this returns."""
         with self._replacing(path) as temporary, open(temporary, "wb", opener=private_opener) as f:
             f.write(data)
             f.flush()
@@ -268,8 +274,8 @@ class Store:
 
     @contextlib.contextmanager
     def _replacing(self, path: Path) -> Generator[Path, None, None]:
-        """A temporary file that takes the place of `path` at the end. Where that fails it goes: on
-        a disk that is full it would be in the way of everybody."""
+        """Yield a temporary file that replaces `path` at the end. It is deleted if that fails: on a
+        full disk it would be in the way of everybody."""
         temporary = path.with_suffix(".tmp")
         try:
             yield temporary
@@ -290,7 +296,7 @@ class Store:
 
 
 def read_manifest(folder: Path) -> Manifest | None:
-    """The manifest in the folder of any index; None where there is none.
+    """The manifest in an index's folder; None if there is none.
 
     Raises: IndexCorruptError.
     """
@@ -312,7 +318,8 @@ def read_manifest(folder: Path) -> Manifest | None:
 def index_folders(root: str | None = None) -> list[Path]:
     """Folders of all indexes, or of those of one workspace (absolute, links resolved).
 
-    Raises: ConfigError where another user's are in their place."""
+    Raises: ConfigError if folders of another user stand in their place.
+    """
     index = cache_path() / "index"
     if os.path.isdir(index) and not os.access(index, os.R_OK | os.X_OK):
         raise not_writable(index, "CODESPEC_CACHE_DIR")
@@ -321,7 +328,7 @@ def index_folders(root: str | None = None) -> list[Path]:
 
 
 def _replace(source: Path, target: Path) -> None:
-    """On Windows a file cannot be replaced in the moment somebody reads it."""
+    """Replace a file, with retries: Windows refuses while somebody reads it."""
     for wait_s in _REPLACE_WAITS_S:
         try:
             os.replace(source, target)

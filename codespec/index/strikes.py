@@ -1,11 +1,11 @@
-"""A record of the files that processes died of.
+"""Record of contents that killed a process which read them.
 
 tree-sitter and tokenizers are native code: input made for it can overflow their stack or take all
-memory, and the process is gone. A parser's death is seen by the indexer. Its own is not, so before
-a file is tokenised its key is written down; the next process finds the keys left over and gives
-each a strike. After one strike a file is not parsed any more, only tokenised as text; after two it
-is left out. A file that was merely in work when somebody
-ended the indexer loses its parse until it changes, which costs next to nothing.
+memory, and the process is gone. The indexer sees a parser's death, but not its own, so before it
+tokenises a file it writes the content's key down; the next process finds the keys left over and
+gives each a strike. After one strike a file is tokenised as text without a parse; after two it is
+left out. A file that was merely in work when somebody ended the indexer loses its parse until it
+changes, which costs next to nothing.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from pathlib import Path
 
 import msgspec
 
-from codespec.files import write_atomically
-from codespec.folders import private_opener
+from codespec.system.files import write_atomically
+from codespec.system.folders import private_opener
 
 MAX_KEYS = 10_000
 _KEY_BYTES = 64
@@ -26,7 +26,8 @@ _BLANK = b" " * _KEY_BYTES
 
 
 class Strikes:
-    """For the one writer of an index. `n_slots` files can be in work at a time."""
+    """Strikes by content, for the one writer of an index. n_slots: contents that may be in work at
+    a time."""
 
     def __init__(self, folder: Path, n_slots: int) -> None:
         self._path = folder / "strikes.json"
@@ -49,14 +50,15 @@ class Strikes:
         return self._counts.get(key, 0)
 
     def add(self, key: str) -> None:
-        """A process of its own died of this content. On any thread."""
+        """Give a content a strike: it killed a parser. Thread-safe."""
         with self._lock:
             self._counts[key] = self._counts.pop(key, 0) + 1
             self._write()
 
     @contextlib.contextmanager
     def in_work(self, slot: int, key: str) -> Generator[None, None, None]:
-        """Should the process die inside, `key` gets a strike. An exception is no death."""
+        """Mark a content as in work in this slot: if the process dies inside, `key` gets a strike.
+        An exception is no death."""
         self._mark(slot, key.encode().ljust(_KEY_BYTES))
         try:
             yield

@@ -1,4 +1,4 @@
-"""The symbols of one segment's contents on disk: found by name without reading the rest.
+"""Symbol file: the definitions in one segment's contents, found by name without reading the rest.
 
 magic, version, n             4 + 4 + 8 bytes
 checksum of all that follows  16 bytes
@@ -19,8 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from codespec.errors import IndexCorruptError
-from codespec.index.symbols import Symbol
 from codespec.native import map_file
+from codespec.syntax.symbols import Symbol
 
 _MAGIC = b"CSYM"
 _VERSION = 1
@@ -36,7 +36,8 @@ _decoder = msgspec.msgpack.Decoder(_Record)
 
 
 def pack_symbols(contents: Sequence[Sequence[Symbol]]) -> bytes:
-    """The file for the symbols of each content of a segment; equal ones give equal bytes."""
+    """Bytes of a symbol file. contents: the symbols of each content of a segment. Equal contents
+    give equal bytes."""
     encode = msgspec.msgpack.Encoder().encode
     rows = [(hash_of(s.name), encode(_Record(i, s))) for i, c in enumerate(contents) for s in c]
     rows.sort(key=lambda row: row[0])  # stable: files in order, lines in order
@@ -48,11 +49,11 @@ def pack_symbols(contents: Sequence[Sequence[Symbol]]) -> bytes:
 
 
 class SymbolFile:
-    """A mapped file. Every read is bounds-checked: damage costs symbols, nothing else, and so does
-    a file that is cut short while it is open."""
+    """A mapped symbol file. Every read is bounds-checked: damage, or truncation while it is open,
+    loses symbols and nothing else."""
 
     def __init__(self, path: Path) -> None:
-        """Costs well under a millisecond. Raises: IndexCorruptError."""
+        """Map the file; takes well under a millisecond. Raises: IndexCorruptError."""
         try:
             self._data = map_file(path).data
             magic, version, n, self._wanted = _HEADER.unpack_from(self._data)
@@ -72,8 +73,9 @@ class SymbolFile:
             ) from None
 
     def may_have(self, hashes: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
-        """Of names, by their `hash_of`, which are defined; one in 10^13 that is not is said to be.
-        A fraction of a microsecond each."""
+        """True for each hash (see `hash_of`) of a name that is defined; shape (n,) to shape (n,).
+        One in 10^13 names that is not defined is reported as well. A fraction of a microsecond
+        each."""
         if not len(self._hashes):
             return np.zeros(len(hashes), np.bool_)
         places = np.searchsorted(self._hashes, hashes)
@@ -90,12 +92,12 @@ class SymbolFile:
         return self._rows(0, len(self._hashes))
 
     def require_sound(self) -> None:
-        """Raises: IndexCorruptError unless every byte is as it was written; 1 ms a MB."""
+        """Compare every byte with the checksum; 1 ms a MB. Raises: IndexCorruptError."""
         if not self.is_sound():
             raise IndexCorruptError("symbols are damaged", "They are built again.")
 
     def is_sound(self) -> bool:
-        """Read everything and compare the checksum."""
+        """True if the whole file matches its checksum."""
         return _checksum(self._data[_HEADER.size :]) == self._wanted
 
     def _rows(self, low: int, high: int) -> Iterator[tuple[int, Symbol]]:

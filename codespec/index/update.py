@@ -1,8 +1,8 @@
-"""What happened to a workspace, brought into its index: first what must go, then what is new.
+"""Changes in a workspace are brought into its index: removals first, additions then.
 
-Any event is the name of a file or folder that may have changed; "" is the whole workspace. What an
-event means is never guessed: the files are looked at again, so that events may come late, twice,
-in any order, or too many.
+An event is the name of a file or folder that may have changed; "" is the whole workspace. Its
+meaning is never guessed: the files are looked at again, so that events may come late, twice, in any
+order, or too many.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ import msgspec
 
 from codespec.config import IndexSettings
 from codespec.errors import IndexCorruptError
-from codespec.files import FileState
 from codespec.index.build import BuildProgress, BuildReport, build_index
-from codespec.index.ignore import IGNORE_FILES, IgnoreRules
 from codespec.index.parsers import Parsers
-from codespec.index.scan import has_anything_at, is_within, scan
 from codespec.index.store import FileEntry, Store
-from codespec.index.words import WordEncoder
+from codespec.index.walk import has_anything_at, is_within, scan
+from codespec.index.word_encoder import WordEncoder
+from codespec.rules.ignore import IGNORE_FILES, IgnoreRules
+from codespec.system.files import FileState
 
 
 def apply_changes(
@@ -34,12 +34,12 @@ def apply_changes(
     progress: Callable[[BuildProgress], None] = lambda _: None,
     cancelled: Callable[[], bool] = lambda: False,
 ) -> BuildReport:
-    """Bring the index up to date after changes of `paths`, relative to `root`, or below them.
+    """Bring the index up to date after changes at or below `paths`, relative to `root`.
 
     Readers lose the old text of changed, deleted and newly excluded files within milliseconds, and
     get the new text when it is read.
 
-    Raises: as `build_index`.
+    parsers, progress, cancelled, errors: as of `build_index`.
     """
     places = with_ruled(paths)
     withdraw(Store(os.path.realpath(root), encoder.tokenizer.hash), places, settings)
@@ -55,7 +55,7 @@ def apply_changes(
 
 
 def with_ruled(paths: Collection[str]) -> set[str]:
-    """Changed paths, with the folder that each changed ignore file rules over."""
+    """Changed paths, with the folder that each changed ignore file applies to."""
     found = set(paths)
     for path in paths:
         folder, _, name = path.rpartition("/")
@@ -68,8 +68,8 @@ def with_ruled(paths: Collection[str]) -> set[str]:
 
 class EventFilter:
     """Tells events that may change an index from those that cannot: a compiler may write all day
-    into folders that ignore files exclude, and bringing an index up to date reads all of its
-    manifest, twice. Remembers the paths in it. Not thread-safe."""
+    into ignored folders, and an update reads the whole manifest twice. Remembers the manifest's
+    paths. Not thread-safe."""
 
     def __init__(self, store: Store, settings: IndexSettings) -> None:
         self._store = store
@@ -78,9 +78,9 @@ class EventFilter:
         self._indexed: list[str] | None = None  # sorted; None: there is no index that can be used
 
     def affecting(self, paths: Collection[str]) -> set[str]:
-        """Of changed paths, and folders that changed ignore files among them rule over, those where
-        a scan finds something, or where the index still has something. Cost: a few file reads, and
-        the manifest where it is a new one and there are others."""
+        """Those of the changed paths, and of the folders that changed ignore files apply to, at
+        which a scan finds something or the index still has something. Cost: a few file reads, and
+        the manifest if it is new and there are others."""
         store, most = self._store, self._settings.max_file_bytes
         rules = IgnoreRules(store.root, exclude=self._settings.exclude)
         places = with_ruled(paths)
@@ -88,7 +88,7 @@ class EventFilter:
         return found | {path for path in places - found if self._is_indexed(path)}
 
     def _is_indexed(self, path: str) -> bool:
-        """Whether the index has this file, or some below this folder."""
+        """True if the index has this file, or a file below this folder."""
         generation = self._store.generation
         if generation != self._generation:
             self._generation, self._indexed = generation, self._read()
@@ -110,8 +110,9 @@ class EventFilter:
 
 
 def withdraw(store: Store, paths: Collection[str], settings: IndexSettings) -> int:
-    """Commit at once that files among `paths` which changed, or may no longer be used, hold
-    nothing. Returns: how many. Cost: a look at each of them, and the manifest twice.
+    """Take the old text of those files among `paths` that changed, or may no longer be used, out of
+    the index at once. Their new text comes later. Returns: the number of these files. Cost: a stat
+    of each, and the manifest twice.
 
     Raises: IndexBusyError.
     """
@@ -131,7 +132,7 @@ def withdraw(store: Store, paths: Collection[str], settings: IndexSettings) -> i
             if not entry.key or not is_within(entry.path, given):
                 return True
             s = now.get(entry.path)
-            # One that an event names has changed, even if it looks as before.
+            # A file that an event names has changed, even if size and times are as before.
             return s is not None and entry.path not in given and entry.fits(s)
 
         kept = tuple(f for f in manifest.files if holds(f))

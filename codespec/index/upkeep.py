@@ -1,4 +1,5 @@
-"""All indexes of this user: what there is, what may go, and room for new ones."""
+"""All indexes of this user: their status, deletion of useless ones, and eviction to a size
+limit."""
 
 from __future__ import annotations
 
@@ -14,13 +15,12 @@ import filelock
 from codespec.errors import IndexCorruptError
 from codespec.index.store import LOCKS, MANIFEST, USED, Store, index_folders, read_manifest
 
-NOT_BUILT = "it is not built yet"
-
 
 @dataclass(frozen=True, slots=True)
 class IndexStatus:
-    """root: "" where the manifest does not say. age_s: since it was last changed. unused_s: since
-    somebody last needed it. problem: why it cannot be used, "" for a sound one."""
+    """Status of one index. root: "" if the manifest does not say. age_s: seconds since the last
+    change. unused_s: seconds since somebody last needed it. problem: why it cannot be used, for
+    people, "" for a sound one. is_built: False if there is no manifest yet."""
 
     folder: str
     root: str = ""
@@ -32,6 +32,7 @@ class IndexStatus:
     age_s: float = 0.0
     unused_s: float = 0.0
     problem: str = ""
+    is_built: bool = True
 
     @property
     def is_sound(self) -> bool:
@@ -39,8 +40,8 @@ class IndexStatus:
 
 
 def all_status(root: str | None = None) -> list[IndexStatus]:
-    """Every index, or those of one workspace (absolute, links resolved); most recently used first.
-    Manifests and segment headers are checked, blocks are not, see `check`."""
+    """Status of every index, or of those of one workspace (absolute, links resolved); most recently
+    used first. Manifests and segment headers are checked, blocks are not, see `check`."""
     return sorted((_status(f) for f in index_folders(root)), key=lambda s: s.unused_s)
 
 
@@ -50,7 +51,7 @@ def _status(folder: Path) -> IndexStatus:
     try:
         manifest = read_manifest(folder)
         if manifest is None:
-            return replace(status, problem=NOT_BUILT)
+            return replace(status, problem="it is not built yet", is_built=False)
         store = Store(manifest.root, manifest.tokenizer_hash)
         for entry in manifest.segments:
             store.open_segment(entry.name)
@@ -72,8 +73,8 @@ def _status(folder: Path) -> IndexStatus:
 
 
 def prune(max_bytes: int) -> list[IndexStatus]:
-    """Delete indexes of workspaces that are gone, those that cannot be used, and then the least
-    recently used until the rest fits. Returns: what was deleted. One in use stays."""
+    """Delete indexes of workspaces that are gone, unusable ones, and then the least recently used
+    until the rest fits into `max_bytes`. An index in use stays. Returns: those deleted."""
     gone = [s for s in all_status() if not s.is_sound]
     removed = [s for s in gone if remove(Path(s.folder))]
     sound = {s.folder: s for s in all_status()}
@@ -81,8 +82,8 @@ def prune(max_bytes: int) -> list[IndexStatus]:
 
 
 def evict(max_bytes: int, keep: Path | None = None) -> list[Path]:
-    """Delete the least recently used indexes until all together take at most `max_bytes`.
-    keep: one that stays whatever its size. Returns: the folders deleted."""
+    """Delete the least recently used indexes until all together take at most `max_bytes`. keep: one
+    that stays whatever its size. Returns: the folders deleted."""
     sizes = {folder: n_bytes(folder) for folder in index_folders()}
     total = sum(sizes.values())
     removed: list[Path] = []
@@ -96,7 +97,7 @@ def evict(max_bytes: int, keep: Path | None = None) -> list[Path]:
 
 
 def remove(folder: Path) -> bool:
-    """Delete an index; False when a process is writing or watching it."""
+    """Delete an index. Returns: False if a process is writing or watching it."""
     with contextlib.ExitStack() as stack:
         try:
             for name in LOCKS:
@@ -113,7 +114,7 @@ def remove(folder: Path) -> bool:
 
 
 def used_at(folder: Path) -> float:
-    """Seconds since the epoch; 0 for one that nobody ever used."""
+    """Time of the last use, in seconds since the epoch; 0 for an index that was never used."""
     for name in (USED, MANIFEST):
         with contextlib.suppress(OSError):
             return (folder / name).stat().st_mtime

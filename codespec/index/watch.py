@@ -1,8 +1,9 @@
-"""Keeps one index fresh for as long as somebody has the workspace open.
+"""Watch over a workspace: keeps its index fresh for as long as somebody has the workspace open.
 
-The operating system tells which files may have changed; what they hold is then looked at, see
+The operating system tells which files may have changed; their content is then looked at, see
 `update`. A look at the whole workspace comes at the start, when a branch was switched, when events
-were so many that some may be missing, and now and then, as not every file system tells everything.
+were so many that some may be missing, and now and then, as not every file system reports
+everything.
 """
 
 from __future__ import annotations
@@ -20,19 +21,19 @@ from watchfiles import Change, watch
 
 from codespec.config import IndexSettings
 from codespec.errors import IndexBusyError, IndexCorruptError
-from codespec.files import FileState, state_of
 from codespec.index import check
 from codespec.index.build import BuildCancelledError, BuildProgress, BuildReport
-from codespec.index.ignore import TOOL_FOLDERS
 from codespec.index.inotify import FolderEvents
 from codespec.index.parsers import Parsers
 from codespec.index.store import MANIFEST, WATCH_LOCK, SegmentEntry, Store
 from codespec.index.update import EventFilter, apply_changes
-from codespec.index.words import WordEncoder
+from codespec.index.word_encoder import WordEncoder
+from codespec.rules.ignore import TOOL_FOLDERS
+from codespec.system.files import FileState, state_of
 
 MAX_EVENTS = 4096
-"""More at once, and the whole workspace is looked at: the kernel's queue may have overflowed, and
-it holds four times as many."""
+"""Events in one batch from which on the whole workspace is looked at: the kernel's queue, which
+holds four times as many, may have overflowed."""
 
 _STEP_MS = 50  # quiet for this long: events are handed on
 _DEBOUNCE_MS = 400  # after this long even if it is not quiet
@@ -45,7 +46,7 @@ _RESCAN_SHARE = 0.01
 _ELECTION_S = 0.5
 _BUSY_S = 0.2
 _TROUBLE_S = 30.0
-# Looks at everything where there are no events, likewise.
+# The same for looks at everything where the system has no events.
 _POLL_S, _MAX_POLL_S = 5.0, 60.0
 _POLL_SHARE = 0.1
 
@@ -53,8 +54,8 @@ EVERYTHING = frozenset([""])
 
 
 class Hints:
-    """What the parent process tells over a pipe: a line for each path it knows to have changed,
-    and its own end by the end of the pipe."""
+    """Messages of the parent process over a pipe: a line for each path it knows to have changed,
+    and the end of the pipe when the parent ends."""
 
     def __init__(self, root: str, stop: threading.Event) -> None:
         self._root = root
@@ -63,7 +64,7 @@ class Hints:
         self._lock = threading.Lock()
 
     def listen(self, stream: TextIO) -> None:
-        """On a thread of its own: sets `stop` at the end of the stream."""
+        """Read lines on a thread of its own; sets `stop` at the end of the stream."""
 
         def read() -> None:
             with contextlib.suppress(OSError, ValueError):
@@ -83,8 +84,9 @@ class Hints:
 
 
 def relevant(root: str, path: str) -> str | None:
-    """What an event at an absolute path means: the path relative to the root; "" for a look at
-    everything; None for nothing, and for what no file is called."""
+    """The meaning of an event at an absolute path: the path relative to the root; "" for a look at
+    everything; None for an event that changes nothing, or whose path cannot be the name of a
+    file."""
     path = os.path.normpath(path)  # "..", as in hints, must not lead out of the workspace
     if path == root:
         return ""
@@ -106,10 +108,10 @@ def relevant(root: str, path: str) -> str | None:
 def file_events(
     root: str, stop: threading.Event, note: Callable[[str], None] = lambda _: None
 ) -> Generator[set[str], None, None]:
-    """Sets of paths that may have changed, relative to `root`; an empty one at the start, as soon
+    """Sets of paths that may have changed, relative to `root`; an empty set at the start, as soon
     as events are recorded, and whenever nothing happens for a while. Ends with `stop`.
 
-    note: told why there are no events, where there are none.
+    note: told the reason if there are no events.
     """
     try:
         yield from _told_by_linux(root, stop) if sys.platform == "linux" else _told(root, stop)
@@ -157,8 +159,8 @@ def _told(root: str, stop: threading.Event) -> Generator[set[str], None, None]:
 
 
 def _looks(stop: threading.Event) -> Generator[set[str], None, None]:
-    """Without events: a look at everything now and then, seldom where it takes long. In between
-    there is time for hints."""
+    """Without events: `EVERYTHING` now and then, seldom if a look takes long; empty sets in between
+    leave time for hints."""
     look_at = 0.0
     while not stop.wait(_IDLE_MS / 1000):
         began = time.monotonic()
@@ -174,8 +176,8 @@ def _meanings(root: str, paths: set[str]) -> set[str]:
     return {p for path in paths if (p := relevant(root, path)) is not None}
 
 
-class Keeper:
-    """Brings one index up to date, event by event. One thread."""
+class IndexKeeper:
+    """Brings one index up to date, event by event. Use it on one thread."""
 
     def __init__(
         self,
@@ -189,7 +191,7 @@ class Keeper:
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         """root: absolute, links resolved. on_update: called after each change of the index.
-        on_progress: on the way there."""
+        on_progress: called during a change."""
         self.store = Store(root, encoder.tokenizer.hash)
         self._encoder = encoder
         self._parsers = parsers
@@ -207,9 +209,9 @@ class Keeper:
         self._elected_by = 0
 
     def run(self, notices: Iterable[set[str]], hints: Hints | None = None) -> bool:
-        """Until the notices end, or the workspace is gone; True: until somebody deleted the index's
-        folder, and with it the lock by which this process was elected. Each time nothing happens,
-        some of the index is verified."""
+        """Handle notices until they end or the workspace is gone. Returns: True if somebody deleted
+        the index's folder, and with it the lock by which this process was elected. Each empty
+        notice verifies some of the index."""
         self._pending = set(EVERYTHING)
         self._elected_by = self._lock_file()
         for paths in notices:
@@ -223,7 +225,8 @@ class Keeper:
         return False
 
     def handle(self, paths: set[str]) -> None:
-        """One notice; one that is empty, or tells of nothing that is indexed, leaves time."""
+        """Handle one notice. One that is empty, or names nothing that is indexed, leaves time for
+        other work."""
         if len(paths) > MAX_EVENTS:
             paths = set(EVERYTHING)
         if paths:
@@ -239,7 +242,7 @@ class Keeper:
 
     def _update(self) -> None:
         paths = self._pending
-        # What is named comes first: a look at everything takes longer.
+        # Named paths come first: a look at everything takes longer.
         for part in (paths - EVERYTHING, paths & EVERYTHING):
             if not part or len(part) > MAX_EVENTS:
                 continue
@@ -270,8 +273,8 @@ class Keeper:
         self._pending = set()
 
     def _verify_some(self) -> None:
-        """Segments of whose files somebody deleted some, if there are any, or else one segment that
-        was not verified yet."""
+        """Verify the segments of which somebody deleted files, if any, or else one segment that was
+        not verified yet."""
         try:
             self._look_what_there_is()
             files = set(os.listdir(self.store.folder))
@@ -295,7 +298,7 @@ class Keeper:
             self._wait_out(e)
 
     def _look_what_there_is(self) -> None:
-        """Remember which files the manifest names, if it is another one."""
+        """Remember the files that the manifest names, if it is a new one."""
         generation = self.store.generation
         if generation not in (None, self._generation):
             manifest = self.store.read_manifest()
@@ -304,7 +307,8 @@ class Keeper:
             self._generation = generation
 
     def _wait_out(self, error: OSError) -> None:
-        """A full disk, most likely, unless the folder was deleted meanwhile."""
+        """Pause after an error: most likely a full disk, unless the folder was deleted
+        meanwhile."""
         print(f"cannot update the index: {error.strerror}", file=sys.stderr)
         for _ in range(round(_TROUBLE_S / _ELECTION_S)):
             if self._is_deleted() or self._stop.wait(_ELECTION_S):
@@ -315,7 +319,7 @@ class Keeper:
         return self._lock_file() != self._elected_by
 
     def _lock_file(self) -> int:
-        """Another number for each lock to watch that is made; 0 where there is none."""
+        """Identity of the watch lock's file, another for each one made; 0 if there is none."""
         state = state_of(self.store.folder / WATCH_LOCK)
         return 0 if state is None else state[1]
 
@@ -334,8 +338,8 @@ def _files_of(entry: SegmentEntry) -> set[str]:
 
 @contextlib.contextmanager
 def elected(store: Store, stop: threading.Event) -> Generator[bool, None, None]:
-    """Wait until no other process watches this workspace for the same tokenizer; False when
-    `stop` was set meanwhile. A watcher that dies is followed within a second."""
+    """Wait until no other process watches this workspace for the same tokenizer. Yields: False if
+    `stop` was set meanwhile. A watcher that dies is succeeded within a second."""
     lock = filelock.FileLock(store.folder / WATCH_LOCK, mode=0o600)
     held = False
     while not held and not stop.is_set():

@@ -1,1 +1,2 @@
-"""Which model files to use: the user's choice, or the bundled pair."""
+"""Model files: the bundled pair, the user's list, downloads, distilled drafts, and which of them
+the settings lead to."""

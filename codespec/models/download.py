@@ -1,4 +1,4 @@
-"""Fetching a model file: resumed where it stopped, checked before it counts.
+"""Download of a model file: resumed where it stopped, checked before it counts.
 
 Only ever called because somebody named the file. The standard library's client is enough: one
 request, one stream.
@@ -27,17 +27,17 @@ import filelock
 
 from codespec import __version__
 from codespec.errors import InputError, ModelError, without_controls
-from codespec.folders import private_folder, private_opener, runtime_dir
 from codespec.models.provenance import (
     delete,
     digest,
     etag_of,
     forget,
     n_resumable,
-    note,
+    record,
     unchanged,
 )
 from codespec.models.split import parts
+from codespec.system.folders import private_folder, private_opener, runtime_dir
 
 HUB = "https://huggingface.co"
 _CHUNK = 1 << 20
@@ -47,14 +47,15 @@ _SHA256 = re.compile(r"[0-9a-f]{64}")
 _CONTENT_RANGE = re.compile(r"bytes (?:(\d+)-\d+|\*)/(\d+|\*)")
 
 OnProgress = Callable[[int, int], None]
-"""(bytes so far, bytes in all or 0 where the server does not say)."""
+"""Called with (bytes so far, bytes in all or 0 if the server does not say)."""
 Check = Callable[[Path], None]
 """Raises ModelError for a file that is not to be kept."""
 
 
 @dataclass(frozen=True, slots=True)
-class Fetched:
-    """sha256 of the file; is_verified: somebody had named it before the download."""
+class DownloadedFile:
+    """A downloaded file. sha256: of its content. is_verified: True if the sum was known before the
+    download."""
 
     path: Path
     n_bytes: int
@@ -63,17 +64,17 @@ class Fetched:
 
 
 class _UnchangedError(Exception):
-    """The server still has what is here."""
+    """The server still has the content that is here."""
 
 
 def hub_url(repo: str, file: str) -> str:
-    """Where a model hub serves a file. HF_ENDPOINT names another hub than the usual one."""
+    """Address of a file on a model hub. HF_ENDPOINT names another hub than the usual one."""
     hub = os.environ.get("HF_ENDPOINT", HUB).rstrip("/")
     return f"{hub}/{quote(repo)}/resolve/main/{quote(file)}"
 
 
 def file_name(url: str) -> str:
-    """The name a URL's file gets here.
+    """Name that the file at an address gets here.
 
     Raises: InputError unless it is the http(s) address of a .gguf file.
     """
@@ -89,8 +90,8 @@ def file_name(url: str) -> str:
     return name
 
 
-def every_file(url: str) -> list[str]:
-    """Addresses of all files of the model that this is one file of, the one to load first.
+def urls_of_parts(url: str) -> list[str]:
+    """Addresses of all files of the model that the file at `url` belongs to, first the one to load.
 
     Raises: InputError as `file_name`.
     """
@@ -106,16 +107,16 @@ def fetch(
     sha256: str | None = None,
     on_progress: OnProgress = lambda _done, _total: None,
     check: Check = lambda _: None,
-) -> Fetched:
-    """Downloads into folder under the URL's own name, which a file gets when it is whole and
-    passes `check`; until then the one of that name stays. Interrupted, the next call goes on.
+) -> DownloadedFile:
+    """Download into a folder. A file gets its name when it is whole and passes `check`; until then
+    an older file of that name stays. The next call resumes an interrupted one.
 
-    sha256: what the file must have; None: what the server says of it, where it does. A file that
-    is there and has it is not fetched again, nor is one where nobody says it and the server has the
-    tag that it came with.
+    sha256: the file's required sum; None: the one that the server states, if it does. A file that
+        is here with that sum is not fetched again, nor, without any sum, one whose tag (ETag) the
+        server still has.
 
-    Raises: InputError for a bad address, a full disk, or where another process is at it;
-    ModelError when the download fails or is not what it should be.
+    Raises: InputError for a bad address, a full disk, or if another process downloads it;
+    ModelError if the download fails or has another content than it should.
     """
     path = folder / file_name(url)
     stated = None if sha256 is None else _stated(sha256)
@@ -130,14 +131,15 @@ def fetch(
 
 
 def _lock(path: Path) -> filelock.FileLock:
-    """Of what is downloaded to this path: two that append to one part would mix their bytes."""
+    """Lock of a download to this path: two processes that append to one part would mix their
+    bytes."""
     name = hashlib.blake2b(os.fsencode(path.absolute()), digest_size=8).hexdigest()
     return filelock.FileLock(runtime_dir() / f"download-{name}.lock", timeout=0, mode=0o600)
 
 
 @contextmanager
 def _unfinished(path: Path) -> Generator[Path]:
-    """What has arrived: in the end only there if the next call can go on with it."""
+    """Path of the partial file. At the end it stays only if the next call can resume it."""
     part = path.with_name(path.name + ".part")
     try:
         yield part
@@ -153,16 +155,16 @@ def _fetch(
     stated: str | None,
     on_progress: OnProgress,
     check: Check,
-) -> Fetched:
+) -> DownloadedFile:
     try:
         expected = stated or _announced(url)
         if expected and path.is_file() and digest(path) == expected:
-            return Fetched(path, path.stat().st_size, expected, is_verified=True)
+            return DownloadedFile(path, path.stat().st_size, expected, is_verified=True)
         etag, digest_here = ("", "") if expected else unchanged(path, url)
         try:
             total = _stream(url, part, on_progress, etag)
         except _UnchangedError:
-            return Fetched(path, path.stat().st_size, digest_here, is_verified=False)
+            return DownloadedFile(path, path.stat().st_size, digest_here, is_verified=False)
     # ValueError: of addresses that a server redirects to.
     except (HTTPException, OSError, ValueError) as e:
         if isinstance(e, OSError) and e.errno in (errno.ENOSPC, errno.EDQUOT):
@@ -207,12 +209,12 @@ def _fetch(
     forget(path)
     if etag and not expected:
         with suppress(OSError):  # then it is fetched anew
-            note(path, url, etag, arrived)
-    return Fetched(path, n_bytes, arrived, expected is not None)
+            record(path, url, etag, arrived)
+    return DownloadedFile(path, n_bytes, arrived, expected is not None)
 
 
 def _explained(e: Exception, url: str) -> tuple[str, str]:
-    """(why it failed, the next step)"""
+    """(reason of the failure, next step), for people."""
     why = without_controls(str(getattr(e, "reason", None) or e))
     scheme = urlsplit(url).scheme
     if isinstance(e, urllib.error.HTTPError):
@@ -239,9 +241,9 @@ def _what_is_kept(part: Path, url: str) -> str:
 
 
 def check_file(path: Path, sha256: str) -> str:
-    """The SHA-256 of a file that is here already, which must be the one given.
+    """The SHA-256 of a file, which must be the one given.
 
-    Raises: InputError for what is none; ModelError where the file has another one.
+    Raises: InputError for a sum that is none; ModelError if the file has another one.
     """
     expected, found = _stated(sha256), digest(path)
     if found != expected:
@@ -259,9 +261,9 @@ def _stated(sha256: str) -> str:
 
 
 def _stream(url: str, part: Path, on_progress: OnProgress, etag_here: str = "") -> int:
-    """Appends to part what is missing; the whole size, 0 where the server does not say.
+    """Append the missing bytes to `part`. Returns: the whole size, 0 if the server does not say.
 
-    Raises: _UnchangedError where the server has what this tag, if any, stands for.
+    Raises: _UnchangedError if the server has the content that this tag, if any, stands for.
     """
     have = n_resumable(part, url)
     request = _request(url)
@@ -304,7 +306,7 @@ def _stream(url: str, part: Path, on_progress: OnProgress, etag_here: str = "") 
                 f"{url}: {n_more / 1e9:.1f} GB are missing, {free / 1e9:.1f} GB of disk are free",
                 _MAKE_ROOM,
             )
-        note(part, url, response.headers.get("ETag") or "")
+        record(part, url, response.headers.get("ETag") or "")
         with open(part, "ab" if have else "wb", opener=private_opener) as f:
             while chunk := response.read1(_CHUNK):  # what comes, so that a stall loses nothing
                 f.write(chunk)
@@ -314,7 +316,7 @@ def _stream(url: str, part: Path, on_progress: OnProgress, etag_here: str = "") 
 
 
 def _content_range(headers: Message) -> tuple[int | None, int]:
-    """(first byte that is sent, size of the whole file), None and 0 where the server is silent."""
+    """(first byte that is sent, size of the whole file), None and 0 if the server does not say."""
     found = _CONTENT_RANGE.fullmatch((headers.get("Content-Range") or "").strip())
     if found is None:
         return None, 0
@@ -322,13 +324,13 @@ def _content_range(headers: Message) -> tuple[int | None, int]:
 
 
 def _number(text: str | None) -> int:
-    """0 for what is none: servers send anything."""
+    """The number in a header; 0 for none: servers send anything."""
     return int(text) if text and text.isascii() and text.isdigit() else 0
 
 
 class _Redirects(urllib.request.HTTPRedirectHandler):
-    """Follows to http and https alone, and from https to nothing else: on the way of a plain
-    connection anybody may read what is asked for, and change what comes."""
+    """Follows redirects to http and https alone, and from https to https alone: on a plain
+    connection anybody may read the request and change the answer."""
 
     def redirect_request(
         self, req: urllib.request.Request, fp: Any, code: int, msg: str, headers: Any, newurl: str
@@ -345,9 +347,8 @@ class _NoRedirect(urllib.request.HTTPRedirectHandler):
 
 
 def _announced(url: str) -> str | None:
-    """The SHA-256 that a model hub states in the headers of its answer, before it redirects to
-    where the bytes lie.
-    """
+    """The SHA-256 that a model hub states in the headers of its answer, before it redirects to the
+    file's server; None without one."""
     opener = urllib.request.build_opener(_NoRedirect())
     headers: Message
     try:

@@ -1,4 +1,4 @@
-"""Models that other programs keep on this machine: what is here need not be fetched again.
+"""Models that other programs keep on this machine, which need not be downloaded again.
 
 Sources: the documentation of Ollama, LM Studio, llama.cpp and Hugging Face's client, for where
 their files are; Ollama's manifests are those of the OCI image specification.
@@ -20,8 +20,9 @@ _OLLAMA_HUB = "registry.ollama.ai"
 _OLLAMA_MODEL = "application/vnd.ollama.image.model"
 
 
-class Found(NamedTuple):
-    """name: what its keeper calls it. path: of a model in several files, the first."""
+class ForeignModel(NamedTuple):
+    """A model of another program. name: the program's name for it. path: the file, of several the
+    first. keeper: the program."""
 
     name: str
     path: Path
@@ -37,17 +38,18 @@ class _Manifest(msgspec.Struct):
     layers: list[_Layer] = []
 
 
-def found() -> list[Found]:
-    """By name, each file once. Folders that are not there, or cannot be read, hold none."""
+def find_all() -> list[ForeignModel]:
+    """These models, sorted by name, each file once. Folders that do not exist, or cannot be read,
+    hold none."""
     by_file = {os.path.realpath(f.path): f for f in (*_of_ollama(), *_in_folders())}
     return sorted(by_file.values())
 
 
-def by_name(name: str) -> Found | None:
-    return next((f for f in found() if f.name == name), None)
+def by_name(name: str) -> ForeignModel | None:
+    return next((f for f in find_all() if f.name == name), None)
 
 
-def _of_ollama() -> Iterator[Found]:
+def _of_ollama() -> Iterator[ForeignModel]:
     service = Path("/usr/share/ollama/.ollama/models")  # on Linux
     for folder in (_named("OLLAMA_MODELS") or Path.home() / ".ollama/models", service):
         top = folder / "manifests"
@@ -62,10 +64,10 @@ def _of_ollama() -> Iterator[Found]:
             for layer in manifest.layers:
                 blob = folder / "blobs" / layer.digest.replace(":", "-")
                 if layer.mediaType == _OLLAMA_MODEL and os.access(blob, os.R_OK):
-                    yield Found("/".join([*where, f"{model}:{tag}"]), blob, "Ollama")
+                    yield ForeignModel("/".join([*where, f"{model}:{tag}"]), blob, "Ollama")
 
 
-def _in_folders() -> Iterator[Found]:
+def _in_folders() -> Iterator[ForeignModel]:
     home = Path.home()
     hugging_face = (_named("HF_HOME") or home / ".cache/huggingface") / "hub"
     llama = _named("LLAMA_CACHE") or platformdirs.user_cache_path("llama.cpp")
@@ -79,7 +81,7 @@ def _in_folders() -> Iterator[Found]:
             is_first = parts(str(file))[0] == str(file)
             # Projectors of images lie beside their models.
             if is_first and "mmproj" not in file.name.lower() and os.access(file, os.R_OK):
-                yield Found(file.stem.lower(), file, keeper)
+                yield ForeignModel(file.stem.lower(), file, keeper)
 
 
 def _named(variable: str) -> Path | None:

@@ -1,4 +1,4 @@
-"""What this machine offers a model."""
+"""This machine's memory, cores and GPU."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from pathlib import Path
 
 import psutil
 
-from codespec import programs
+from codespec.system import programs
 
 _TIMEOUT_S = 5.0
 _ASK_NVIDIA = "--query-gpu=memory.total", "--format=csv,noheader,nounits"
 _CGROUP = Path("/sys/fs/cgroup")
-"""In a container: its own limits, as version 2 tells them. Outside of one there are none.
+"""Files with a container's own limits (cgroup version 2). Outside of a container there are none.
 
 Source: https://docs.kernel.org/admin-guide/cgroup-v2.html#memory
 """
@@ -24,9 +24,8 @@ Source: https://docs.kernel.org/admin-guide/cgroup-v2.html#memory
 
 @dataclass(frozen=True, slots=True)
 class Hardware:
-    """memory_bytes: of the machine, or its container; gpu_bytes: of its largest NVIDIA GPU, 0 for
-    none; uses_gpu: whether models here can run on a GPU at all.
-    """
+    """Capacities of the machine. memory_bytes: of the machine, or its container; gpu_bytes: of its
+    largest NVIDIA GPU, 0 for none; uses_gpu: True if models here can run on a GPU at all."""
 
     n_cores: int
     memory_bytes: int
@@ -39,8 +38,9 @@ class Hardware:
         return not self.uses_gpu and (self.gpu_bytes > 0 or self.is_apple_silicon)
 
 
-def found(*, uses_gpu: bool) -> Hardware:
-    """uses_gpu: what llama.cpp says of itself. Cost: a process where NVIDIA's tool is installed."""
+def detect(*, uses_gpu: bool) -> Hardware:
+    """This machine's capacities. uses_gpu: what llama.cpp says of itself. Cost: a process if
+    NVIDIA's tool is installed."""
     return Hardware(
         n_cores=os.cpu_count() or 1,
         memory_bytes=min(psutil.virtual_memory().total, _limit_bytes()),
@@ -51,8 +51,8 @@ def found(*, uses_gpu: bool) -> Hardware:
 
 
 def free_memory() -> int:
-    """Bytes that this process could have before the system ends one for want of them: of the
-    machine, and of the container that it runs in."""
+    """Bytes that this process could allocate before the system ends a process for want of memory,
+    in the machine and in the container that it runs in."""
     free = psutil.virtual_memory().available
     used = _numbers_in("memory.current").get("")
     if used is None:
@@ -67,7 +67,8 @@ def _limit_bytes() -> int:
 
 
 def _numbers_in(name: str) -> dict[str, int]:
-    """Of lines "NAME NUMBER", or of a number alone; without those that say "max"."""
+    """Numbers by name from a file of lines "NAME NUMBER", or "" -> number from one with a number
+    alone; "max" is left out."""
     try:
         lines = (_CGROUP / name).read_text().splitlines()
     except OSError:
@@ -84,10 +85,10 @@ def _nvidia_bytes() -> int:
         )
     except (OSError, subprocess.SubprocessError):
         return 0
-    return largest(done.stdout)
+    return largest_gpu_bytes(done.stdout)
 
 
-def largest(listing: str) -> int:
-    """Bytes of the largest GPU in lines of MiB; 0 where there is none."""
+def largest_gpu_bytes(listing: str) -> int:
+    """Bytes of the largest GPU in lines of MiB; 0 without any."""
     sizes = (line.strip() for line in listing.splitlines())
     return max((int(size) << 20 for size in sizes if size.isdigit()), default=0)

@@ -1,4 +1,4 @@
-"""The models a user has: the bundled pair, what was added, and the defaults."""
+"""The user's models: the bundled pair, the list of added ones, and the defaults."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ import tomlkit.exceptions
 
 from codespec.config import config_path
 from codespec.errors import ConfigError, InputError
-from codespec.files import write_atomically
-from codespec.folders import data_dir, data_path, expanded, private_folder
 from codespec.models import catalogue, provenance
-from codespec.models.registry import BUNDLED_DRAFT, BUNDLED_TARGET, bundled
+from codespec.models.bundled_pair import BUNDLED_DRAFT, BUNDLED_TARGET, bundled
 from codespec.models.split import files_of, parts
+from codespec.system.files import write_atomically
+from codespec.system.folders import data_dir, data_path, expanded, private_folder
 
 
-class Added(msgspec.Struct, frozen=True):
-    """A model somebody added. url: "" for a file that was here already; sha256 of a download."""
+class ListedModel(msgspec.Struct, frozen=True):
+    """A model on the list. url: "" for a file that was here already; sha256: of a download."""
 
     path: str
     url: str = ""
@@ -35,32 +35,33 @@ BUNDLED = {
     Path(BUNDLED_TARGET).stem: BUNDLED_TARGET,
     Path(BUNDLED_DRAFT).stem: BUNDLED_DRAFT,
 }
-"""Names of what comes with the installation, and goes where that goes."""
+"""Names of the bundled models -> name of their file in the installation."""
 
 
-def folder() -> Path:
-    """Where downloads go."""
+def downloads_folder() -> Path:
+    """The folder of downloads, in the data folder, which is made if need be."""
     return data_dir() / "models"
 
 
-def folder_path() -> Path:
-    """That folder, for those who only look: it need not exist."""
+def downloads_path() -> Path:
+    """The folder of downloads; it need not exist."""
     return data_path() / "models"
 
 
-def added() -> dict[str, Added]:
-    """By name. A list that cannot be read counts as empty: the files are still there."""
+def added() -> dict[str, ListedModel]:
+    """Models on the list, by name. A list that cannot be read counts as empty: the files are still
+    there."""
     try:
         return read_list()
     except ConfigError:
         return {}
 
 
-def read_list() -> dict[str, Added]:
-    """As `added`. Raises: ConfigError for a list that cannot be read."""
+def read_list() -> dict[str, ListedModel]:
+    """Models on the list, by name. Raises: ConfigError for a list that cannot be read."""
     path = _list()
     try:
-        return msgspec.json.decode(path.read_bytes(), type=dict[str, Added])
+        return msgspec.json.decode(path.read_bytes(), type=dict[str, ListedModel])
     except FileNotFoundError:
         return {}
     except (OSError, msgspec.DecodeError) as e:
@@ -72,19 +73,19 @@ def read_list() -> dict[str, Added]:
 
 
 def leftovers() -> list[tuple[Path, str, bool]]:
-    """(file, address it comes from, "" where nobody knows, whether that is the whole of it) of what
-    lies where downloads go and belongs to no model on the list: what was interrupted, above all."""
-    if not folder_path().is_dir():
+    """Files in the folder of downloads that belong to no model on the list, above all interrupted
+    downloads: (file, address it comes from or "", True if that is the whole address)."""
+    if not downloads_path().is_dir():
         return []
     listed = {file for model in read_list().values() for file in files_of(Path(model.path))}
-    files = sorted(file for kind in ("*.gguf", "*.part") for file in folder_path().glob(kind))
+    files = sorted(file for kind in ("*.gguf", "*.part") for file in downloads_path().glob(kind))
     return [(file, *provenance.source_of(file)) for file in files if file not in listed]
 
 
-def in_full(path: Path) -> str:
-    """A file's whole path, to be written down.
+def absolute_path(path: Path) -> str:
+    """A file's absolute path, to be written down.
 
-    Raises: InputError for one that is no text.
+    Raises: InputError for a path that is not Unicode.
     """
     absolute = str(path.absolute())
     try:
@@ -94,27 +95,28 @@ def in_full(path: Path) -> str:
     return absolute
 
 
-def given(path: str) -> Path:
-    """A file as somebody names it: "~" is the home folder, unless a file here is called so.
+def path_of(path: str) -> Path:
+    """The path that a user's text means: "~" is the home folder, unless a file here is called so.
 
-    Raises: ConfigError for that of a user who is not there.
+    Raises: ConfigError for the home folder of an unknown user.
     """
     return Path(path) if Path(path).is_file() else expanded(path)
 
 
 def name_for(path: Path, url: str = "", name: str = "") -> str:
-    """What a model file is to be called on the list: its own name, or `name`. url: where it is to
-    come from.
+    """Name of a model file on the list: its own name, or `name`. url: address it will come from.
 
-    Raises: InputError where another model has this name, or would lose its file to this one.
+    Raises: InputError if another model has this name, or would lose its file to this one.
     """
-    name, absolute = name or path.stem.lower(), in_full(path)
+    name, absolute = name or path.stem.lower(), absolute_path(path)
     if name in (Path(BUNDLED_TARGET).stem, Path(BUNDLED_DRAFT).stem):
         raise InputError(f"{name} is a model that comes with codespec", "Rename the file.")
     taken = added().get(name)
     if taken is None:
         return name
-    is_other = bool(url and taken.url) and provenance.public(url) != provenance.public(taken.url)
+    is_other = bool(url and taken.url) and provenance.public_url(url) != provenance.public_url(
+        taken.url
+    )
     if taken.path != absolute or is_other:
         raise InputError(
             f"{name} is {taken.url if is_other else taken.path} already",
@@ -124,18 +126,19 @@ def name_for(path: Path, url: str = "", name: str = "") -> str:
 
 
 def add(path: Path, url: str = "", sha256: str = "", name: str = "") -> str:
-    """Puts a model file on the list, where it lies; returns its name there, see `name_for`.
+    """Put a model file on the list; it stays where it lies. Returns: its name there, see
+    `name_for`.
 
     Raises: InputError as `name_for`.
     """
     with _changing() as models:
         name = name_for(path, url, name)
-        models[name] = Added(in_full(path), provenance.public(url), sha256)
+        models[name] = ListedModel(absolute_path(path), provenance.public_url(url), sha256)
     return name
 
 
 def remove(name: str) -> list[Path]:
-    """Takes a model off the list. Returns its files if they were downloaded and are now of no use.
+    """Take a model off the list. Returns: its files, if they were downloaded and are now of no use.
 
     Raises: InputError for an unknown name.
     """
@@ -148,7 +151,7 @@ def remove(name: str) -> list[Path]:
                 f"{name}: no model of that name was added", "See: codespec models list"
             )
     path = Path(gone.path)
-    if not gone.url or not path.is_relative_to(folder()):
+    if not gone.url or not path.is_relative_to(downloads_folder()):
         return []
     for part in parts(gone.path):
         provenance.forget(Path(part))
@@ -156,14 +159,14 @@ def remove(name: str) -> list[Path]:
 
 
 def find_listed(name: str) -> Path | None:
-    """Where a model on the list is, or was; None for a name that is not there."""
+    """Path of a model on the list, even if the file is gone; None for a name that is not on it."""
     models = added()
     known = models.get(_listed_as(name, models))
     return Path(known.path) if known else None
 
 
 def listed(name: str) -> Path | None:
-    """As `find_listed`, and the bundled ones by theirs."""
+    """Path of a model on the list, or of a bundled one by its name; None for another name."""
     file = BUNDLED.get(name)
     return bundled(file) if file is not None else find_listed(name)
 
@@ -171,11 +174,11 @@ def listed(name: str) -> Path | None:
 def find(name: str) -> Path:
     """The file of a model by its name on the list or in the catalogue, or by its path.
 
-    Raises: InputError when it is neither; ConfigError where the list cannot be read.
+    Raises: InputError if it is neither; ConfigError if the list cannot be read.
     """
     known = listed(name)
     # In full: it may go into the settings, which are read in other folders.
-    path = known or given(name).absolute()
+    path = known or path_of(name).absolute()
     if known and not path.is_file():
         raise InputError(f"{name}: {path} is gone", f"Forget it: codespec models remove {name}")
     if not path.is_file():
@@ -188,22 +191,23 @@ def find(name: str) -> Path:
     return path
 
 
-def set_default(key: str, value: str) -> Path:
-    """Sets `model.<key>` in the user's settings file, everything else in it untouched.
+def set_default(section: str, key: str, value: str) -> Path:
+    """Set `<section>.<key>` in the user's settings file; everything else in it stays. Returns: the
+    file.
 
-    Raises: ConfigError when the file cannot be read or written.
+    Raises: ConfigError if the file cannot be read or written.
     """
     path = config_path()
     try:
         text = path.read_text("utf-8-sig") if path.exists() else ""
         document = tomlkit.parse(text)
-        section = document.setdefault("model", tomlkit.table())
-        if not isinstance(section, dict):
-            raise ConfigError(f"{path}: model must be a table of settings", "Mend the file.")
-        section[key] = value
+        table = document.setdefault(section, tomlkit.table())
+        if not isinstance(table, dict):
+            raise ConfigError(f"{path}: {section} must be a table of settings", "Mend the file.")
+        table[key] = value
         path.parent.mkdir(0o700, parents=True, exist_ok=True)
         file = Path(os.path.realpath(path))  # many keep it elsewhere, and a link to it here
-        # Who may read it is the user's to say.
+        # The file's permissions are the user's choice.
         mode = stat.S_IMODE(file.stat().st_mode) if file.exists() else 0o600
         write_atomically(file, tomlkit.dumps(document).encode(), mode)
     except OSError as e:
@@ -216,21 +220,22 @@ def set_default(key: str, value: str) -> Path:
     return path
 
 
-def _listed_as(name: str, models: dict[str, Added]) -> str:
-    """The catalogue has names of its own: what is added by one is listed by its file's."""
+def _listed_as(name: str, models: dict[str, ListedModel]) -> str:
+    """Name on the list for a name of the catalogue: a model that was added by its name there is
+    listed by its file's name."""
     entry = None if name in models else catalogue.by_name(name)
     return Path(entry.file).stem.lower() if entry else name
 
 
 def _list() -> Path:
-    return folder_path() / "models.json"
+    return downloads_path() / "models.json"
 
 
 @contextmanager
-def _changing() -> Generator[dict[str, Added]]:
-    """The list, to be written when the caller is done with it; others wait, as what they add would
-    be lost."""
-    private_folder(folder())
+def _changing() -> Generator[dict[str, ListedModel]]:
+    """The list, which is written when the caller is done with it. Other processes wait: their
+    additions would be lost."""
+    private_folder(downloads_folder())
     with filelock.FileLock(_list().with_suffix(".lock"), mode=0o600):
         models = read_list()  # or what it held would be lost
         yield models

@@ -1,5 +1,6 @@
-"""What downloaded bytes are. Beside a file, whole or in part, stands where it came from and the tag
-(ETag) that the server has for it: who has a tag that still holds need not fetch the bytes again."""
+"""Origin of downloaded bytes. Beside a file, whole or in part, stands a record of where it came
+from and the server's tag (ETag) for it: while the tag still holds, the bytes need not be fetched
+again."""
 
 from __future__ import annotations
 
@@ -9,14 +10,14 @@ from urllib.parse import urlsplit, urlunsplit
 
 import msgspec
 
-from codespec.folders import private_opener
+from codespec.system.folders import private_opener
 
 _CHUNK = 1 << 20
 
 
 class _Known(msgspec.Struct, frozen=True):
-    """url: as others may see it; address: a digest of the whole one. sha256: of a whole file, "" of
-    a part."""
+    """Record of a file. url: without secret parts; address: a digest of the whole url. sha256: of a
+    whole file, "" of a part."""
 
     url: str
     etag: str
@@ -24,9 +25,9 @@ class _Known(msgspec.Struct, frozen=True):
     address: str = ""
 
 
-def public(url: str) -> str:
-    """An address without what may be a permission, or a password: what is written down. "" for what
-    is none."""
+def public_url(url: str) -> str:
+    """An address without parts that may be a permission or a password, so that it may be written
+    down. "" for a text that is no address."""
     try:
         parts = urlsplit(url)
     except ValueError:  # brackets of an address that is none
@@ -34,9 +35,9 @@ def public(url: str) -> str:
     return urlunsplit((parts.scheme, parts.netloc.rpartition("@")[2], parts.path, "", ""))
 
 
-def note(file: Path, url: str, etag: str, sha256: str = "") -> None:
-    """Raises: OSError."""
-    known = _Known(public(url), etag, sha256, _address(url))
+def record(file: Path, url: str, etag: str, sha256: str = "") -> None:
+    """Write the record of a file. Raises: OSError."""
+    known = _Known(public_url(url), etag, sha256, _address(url))
     with open(_about(file), "wb", opener=private_opener) as about:
         about.write(msgspec.json.encode(known))
 
@@ -46,33 +47,34 @@ def forget(file: Path) -> None:
 
 
 def delete(file: Path) -> None:
-    """The file, and what is known of it."""
+    """Delete a file and its record."""
     file.unlink(missing_ok=True)
     forget(file)
 
 
 def source_of(part: Path) -> tuple[str, bool]:
-    """(where a `.part` was, or is being, downloaded from, as `public` has it, whether that is the
-    whole address); "" where nobody knows."""
+    """(address that a `.part` is downloaded from, as `public` has it; True if that is the whole
+    address). The address is "" if it is unknown."""
     known = _proven(part)
     return (known.url, known.address == _address(known.url)) if known else ("", False)
 
 
 def etag_of(part: Path) -> str:
-    """The tag that proves which bytes a part is of; "" without one."""
+    """The tag that proves which content a part belongs to; "" without one."""
     known = _proven(part)
     return known.etag if known else ""
 
 
 def n_resumable(part: Path, url: str) -> int:
-    """How many bytes of this very content there are; 0 without a tag to prove it by."""
+    """Number of bytes here of this very content; 0 without a tag to prove it by."""
     known = _proven(part)
     is_it = part.is_file() and known is not None and known.address == _address(url)
     return part.stat().st_size if is_it else 0
 
 
 def unchanged(file: Path, url: str) -> tuple[str, str]:
-    """(tag, SHA-256) of a whole file that is as it came from this address; "" for another one."""
+    """(tag, SHA-256) of a whole file that is still as it came from this address; "" for another
+    one."""
     known = _known(file)
     if known is None or known.address != _address(url) or not (known.etag and known.sha256):
         return "", ""
@@ -81,7 +83,7 @@ def unchanged(file: Path, url: str) -> tuple[str, str]:
 
 
 def digest(file: Path) -> str:
-    """SHA-256 in hexadecimal."""
+    """SHA-256 of a file, in hexadecimal."""
     found = hashlib.sha256()
     with file.open("rb") as f:
         while chunk := f.read(_CHUNK):
@@ -101,8 +103,8 @@ def _known(file: Path) -> _Known | None:
 
 
 def _proven(part: Path) -> _Known | None:
-    """None without a tag, or with a weak one: that says that two contents mean the same, not that
-    their bytes are the same."""
+    """The record of a part; None without a tag, or with a weak one: that says that two contents
+    mean the same, not that their bytes are the same."""
     known = _known(part)
     return known if known and known.etag and not known.etag.startswith("W/") else None
 

@@ -1,10 +1,11 @@
-"""The text index in C++: numbers, bytes and spans, no knowledge of files or models above it.
+"""Prompt lookup drafting in C++: numbers, bytes and spans, no knowledge of files or models above
+it.
 
 `SuffixAutomaton` follows an open document edit by edit; `Segment` is the frozen, memory-mapped
-form for everything else; both return a `Proposal`. `Sources` asks all that serve a request, as
-`Boundary` has it where the cursor stands inside a token, and `Planner` weighs what they offer and
-chooses the draft. `Batch` and `Rows` are what goes into a pass and comes out of it. The contracts
-stand in `_core.pyi`. `KERNELS` is a library of its own.
+index of other files; both draft a `Proposal`. `Sources` looks a request's context up in all of
+them, through `Boundary` where the cursor stands inside a token, and `Planner` merges the offers and
+chooses the draft. `Batch` and `Rows` are the input and output of a pass. The contracts stand in
+`_core.pyi`. `KERNELS` is a library of its own.
 """
 
 from pathlib import Path
@@ -35,11 +36,12 @@ from codespec.native._core import (
     accepts,
     build_segment,
     common_prefix,
+    log_probability,
     map_file,
 )
 
 KERNELS = Path(_core.__file__).with_name("libcodespec_kernels.so")
-"""Products of matrices for llama.cpp (kernels/); not there on every platform."""
+"""Library of CPU kernels for llama.cpp (kernels/); missing on some platforms."""
 
 __all__ = [
     "ENDS_STRETCH",
@@ -67,5 +69,6 @@ __all__ = [
     "accepts",
     "build_segment",
     "common_prefix",
+    "log_probability",
     "map_file",
 ]

@@ -1,6 +1,7 @@
-"""Native text index over token ids: a live suffix automaton and frozen, memory-mapped segments.
+"""Native index over token ids, for prompt lookup drafting: a live suffix automaton, and frozen,
+memory-mapped segments; and the planner and greedy decode loop that use them.
 
-Both answer the same question: after this context, what did the text say before? Tokens are int32,
+Both indexes answer one question: which tokens followed this context before? Tokens are int32,
 0 <= id < 2**31; arrays are one-dimensional, C-contiguous, of exactly the dtype named, and are
 never converted silently (TypeError). All offsets count tokens.
 """
@@ -13,17 +14,17 @@ import numpy as np
 import numpy.typing as npt
 
 MAX_DEPTH: int
-"""Longest left context a segment tells apart, 64 tokens."""
+"""Longest context that a segment matches: 64 tokens."""
 
 def common_prefix(a: npt.NDArray[np.int32], b: npt.NDArray[np.int32]) -> int:
     """Length of the longest common prefix of two arrays of tokens."""
 
 @final
 class Proposal:
-    """A drafted chain of k tokens. Immutable; its arrays are read-only views of it, (k,) int32.
+    """A chain of k tokens that one source drafts. Immutable; its arrays are read-only views of it,
+    (k,) int32. k is at most 1,024.
 
-    Step i drafts the token most often found after a suffix of context + tokens[:i]. At most 1,024
-    tokens, whatever was asked.
+    Step i drafts the token that most often follows a suffix of context + tokens[:i].
     """
 
     def __len__(self) -> int: ...
@@ -37,7 +38,8 @@ class Proposal:
 
     @property
     def totals(self) -> npt.NDArray[np.int32]:
-        """Occurrences asked at step i: those followed by any token. A segment asks at most 64."""
+        """Occurrences that vote at step i: those followed by any token. A segment counts at most
+        64."""
 
     @property
     def match_lengths(self) -> npt.NDArray[np.int32]:
@@ -46,7 +48,8 @@ class Proposal:
 
     @property
     def alt_tokens(self) -> npt.NDArray[np.int32]:
-        """Runner-up at step i, -1 where all occurrences agree: the second branch of a tree."""
+        """Runner-up at step i, a second branch of the draft tree; -1 where all occurrences
+        agree."""
 
     @property
     def alt_counts(self) -> npt.NDArray[np.int32]:
@@ -54,7 +57,7 @@ class Proposal:
 
     @property
     def columns(self) -> npt.NDArray[np.int32]:
-        """(6, k) all of the above, in this order."""
+        """(6, k) int32, all of the above, in this order."""
 
     @property
     def match_length(self) -> int:
@@ -67,8 +70,8 @@ class Proposal:
 
     @property
     def position(self) -> int:
-        """Where tokens[0] stands in the indexed text, in one of the occurrences that voted for it:
-        an index into the automaton's text, or what `Segment.locate` takes. -1 when empty."""
+        """Position of tokens[0] in one of the occurrences that voted for it: an index into the
+        automaton's text, or an argument of `Segment.locate`. -1 when empty."""
 
 @final
 class SuffixAutomaton:
@@ -101,11 +104,11 @@ class SuffixAutomaton:
     def n_states(self) -> int: ...
     @property
     def n_bytes(self) -> int:
-        """Heap in use, undo log and growth reserve included."""
+        """Bytes of heap in use, undo log and growth reserve included."""
 
     @property
     def text(self) -> npt.NDArray[np.int32]:
-        """A copy of the text, -1 for breaks."""
+        """(n,) int32 copy of the text, -1 for breaks."""
 
     def extend(self, tokens: npt.NDArray[np.int32]) -> None:
         """Append to the text. Releases the GIL for more than 64 tokens.
@@ -126,17 +129,18 @@ class SuffixAutomaton:
         """
 
     def assign(self, tokens: npt.NDArray[np.int32]) -> None:
-        """Make exactly `tokens` the text, by `truncate` and `extend`. Costs what differs after the
-        part at the start that is the same.
+        """Make exactly `tokens` the text, by `truncate` and `extend`. The cost is that of the
+        tokens after the common prefix.
 
         Raises: as `extend`.
         """
 
     def count(self, string: npt.NDArray[np.int32]) -> int:
-        """How often `string` occurs. Raises: ValueError for over max_depth tokens or none."""
+        """Number of occurrences of `string`. Raises: ValueError for over max_depth tokens or
+        none."""
 
     def followers(self, string: npt.NDArray[np.int32]) -> list[tuple[int, int]]:
-        """Tokens that follow `string` with how often, most often first, then by id.
+        """(token, number of times it follows `string`) for each, most frequent first, then by id.
 
         Raises: ValueError for over max_depth tokens or none.
         """
@@ -153,8 +157,9 @@ class SuffixAutomaton:
     ) -> Proposal:
         """Continue `context` (its last max_depth tokens, or what follows its last break).
 
-        allowed: ascending ids; the first drafted token is one of them, and an occurrence that
-            another follows does not count. None: any.
+        n_max: most drafted tokens. min_length: shortest match.
+        allowed: ascending ids; the first drafted token is one of them, and an occurrence followed
+            by another does not count. None: any.
 
         At each step: w is the longest suffix of context + drafted tokens, min_length <= len(w) <=
         max_depth, with an occurrence that a token follows; the draft goes on with the token that
@@ -165,8 +170,8 @@ class SuffixAutomaton:
     def draft_tail(
         self, n_max: int, min_length: int = 1, allowed: npt.NDArray[np.int32] | None = None
     ) -> Proposal:
-        """As `draft` for the automaton's own text as context, without the search: the match is
-        the longest suffix that occurred earlier."""
+        """Draft with the automaton's own text as context, without a search: the match is the
+        longest suffix that occurred earlier. Arguments as of `draft`."""
 
 def build_segment(
     path: str | os.PathLike[str],
@@ -190,11 +195,11 @@ def build_segment(
     """
 
 class DamagedSegmentError(ValueError):
-    """Something in a segment's file is not what was written."""
+    """A segment's file differs from what was written: a checksum failed."""
 
 def map_file(path: str | os.PathLike[str]) -> npt.NDArray[np.uint8]:
-    """A file's bytes, mapped read-only as long as the array lives. Once reading finds that the file
-    was cut short, or its disk fails, all of them are zeros; no process ends of it.
+    """(n_bytes,) a file's bytes, mapped read-only as long as the array lives. Once the file is
+    found to be truncated, or its disk fails, all of them read as zeros; no process crashes.
 
     Raises: OSError.
     """
@@ -239,19 +244,19 @@ class Segment:
 
     @property
     def token_bits(self) -> int:
-        """Bits that the file takes for each token, 1 to 32."""
+        """Bits a token in the file, 1 to 32."""
 
     @property
     def n_blocks(self) -> int:
-        """Checksummed blocks of 4 KiB."""
+        """Number of checksummed blocks of 4 KiB."""
 
     @property
     def is_checked(self) -> bool:
-        """Whether every block was compared since this object was made, and none is damaged."""
+        """True if every block was compared with its checksum since `open`, and none is damaged."""
 
     def check_some(self, n_blocks: int) -> bool:
-        """Compare some more blocks with their checksums, 1 GB/s; True while there are more. Lookups
-        are a fifth quicker once all are compared. Releases the GIL."""
+        """Compare up to `n_blocks` more blocks with their checksums, 1 GB/s. Returns: True while
+        there are more. Lookups are a fifth faster once all are compared. Releases the GIL."""
 
     def verify(self) -> list[int]:
         """Read everything and compare the checksums (CRC-32C); about 1 GB/s. Releases the GIL.
@@ -306,14 +311,14 @@ MAX_WORD_BYTES: int
 
 @final
 class WordTable:
-    """Words of ASCII text and their tokens, for tokenising much text at once: text is split as
-    BPE models do before any merge, and each word looked up. Thread-safe; up to about 40 bytes a
-    word. 100 to 200 MB of text a second where all words are known.
+    """Cache of words of ASCII text and their tokens, to tokenise much text: it is split as BPE
+    tokenizers do before any merge (pre-tokenisation), and each word looked up. Thread-safe; up to
+    about 40 bytes a word. 100 to 200 MB of text a second where all words are known.
     """
 
     def __init__(self, splitting: int, max_words: int) -> None:
-        """splitting: the expression that ends words: 0 qwen2, 1 llama 3 and gpt-4, 2 gpt-2.
-        max_words: a full table learns nothing more.
+        """splitting: the pre-tokenisation expression: 0 qwen2, 1 llama 3 and gpt-4, 2 gpt-2.
+        max_words: capacity; a full table learns no more words.
 
         Raises: ValueError.
         """
@@ -349,40 +354,47 @@ class WordTable:
 
 @final
 class Sources:
-    """The texts that one request is drafted from, asked together, and what they offer. Not
-    thread-safe; holds the GIL, some microseconds a source.
+    """The texts that one request drafts from, looked up together, and their offers: proposals
+    together with the branch of the draft tree that they continue. Not thread-safe; holds the GIL,
+    some microseconds a source.
 
-    A context is a base, the same for the whole request, and a tail that grows. Each source
-    remembers where it stands: a token more costs a step and not the whole context again; any other
-    context, and any change of an automaton, is seen and matched anew.
+    A context is a base, the same for the whole request, and a tail that grows. Each source keeps
+    its
+    match: one more token costs a step of the automaton, not the whole context again. Another
+    context, or a changed automaton, is matched anew.
     """
 
     def __init__(self, base: npt.NDArray[np.int32]) -> None:
-        """base: kept, and not to be written to."""
+        """base: (n,) kept alive, and not to be written to."""
 
     def __len__(self) -> int:
-        """How many sources there are."""
+        """Number of sources."""
 
     def add_before(self, source: int, automaton: SuffixAutomaton) -> None:
-        """The text before the cursor, as source 0..7. It is made to read each context, whose draft
-        is then that of its own tail (`SuffixAutomaton.draft_tail`; of contexts of less than two
-        tokens `draft`). Distances count from its end. Raises: ValueError."""
+        """Add the text before the cursor. Its automaton is extended with each context, so that it
+        drafts from its own tail (`SuffixAutomaton.draft_tail`; for contexts of less than two tokens
+        `draft`). Distances count from its end.
+
+        source: number below `Planner.max_sources`. Raises: ValueError.
+        """
 
     def add_automata(
         self, source: int, automata: Sequence[SuffixAutomaton], is_after: bool = False
     ) -> None:
-        """Other texts, kept alive. What `SuffixAutomaton.draft` gives of the automaton whose draft
-        has the longest match, of the first where several have, speaks for all. is_after: of the
-        text after the cursor, so that positions are distances. Raises: ValueError."""
+        """Add automata of other texts, kept alive, as one source. Its proposal is the draft with
+        the longest match, the first of equals. is_after: True for the text after the cursor, where
+        positions are distances. Raises: ValueError."""
 
     def add_segments(
         self,
         source: int,
         segments: Sequence[tuple[Segment, npt.NDArray[np.bool_] | npt.NDArray[np.uint8] | None]],
     ) -> None:
-        """Frozen files, each segment with its dead documents (see `Segment.draft`), which must not
-        be written to from now on. The longest match of any segment speaks, of equal ones that with
-        the most votes. A damaged segment is asked no more. Raises: ValueError, TypeError."""
+        """Add segments as one source, each with its dead documents (see `Segment.draft`), which
+        must not be written to from now on. Its proposal is the draft with the longest match, of
+        equal ones that with the most votes. A damaged segment is skipped. Raises: ValueError,
+        TypeError.
+        """
 
     def draft(
         self,
@@ -391,7 +403,7 @@ class Sources:
         n_max: int,
         allowed: npt.NDArray[np.int32] | None = None,
     ) -> Proposal:
-        """What the i-th says after base + `tail`. allowed: see `SuffixAutomaton.draft`.
+        """Proposal of the i-th source after base + `tail`. allowed: see `SuffixAutomaton.draft`.
 
         Raises: IndexError.
         """
@@ -402,15 +414,16 @@ class Sources:
         n_max: int,
         allowed: npt.NDArray[np.int32] | None = None,
     ) -> list[tuple[int, Proposal]]:
-        """What each says that says anything, by its number, ascending."""
+        """(source, proposal) of every source that has one, by number, ascending."""
 
     def ask(self, tail: npt.NDArray[np.int32], path: npt.NDArray[np.int32], n_max: int) -> int:
-        """What each says after base + `tail`, at most `n_max` tokens, becomes an offer. How many
-        had anything to say. path: where in a draft the offers begin, drafted tokens that offers
-        before them hold; they are the end of `tail`."""
+        """Look up base + `tail` in each source; every proposal, of at most `n_max` tokens, becomes
+        an offer. path: the drafted tokens that the offers follow, the end of `tail`; earlier offers
+        hold them. Returns: number of offers."""
 
     def ask_last(self, n_max: int) -> int:
-        """The same for the last token alone of the last `ask`, wherever it stands."""
+        """Look up the last token of the last `ask` alone, as a context of length one. Returns:
+        number of offers."""
 
     def offer(
         self,
@@ -419,54 +432,57 @@ class Sources:
         columns: npt.NDArray[np.int32],
         path: npt.NDArray[np.int32],
     ) -> None:
-        """What was found for the i-th elsewhere: position and columns as of a `Proposal`.
+        """Add an offer of the i-th source from outside; position and columns as of a `Proposal`.
 
         Raises: IndexError; ValueError for other than 6 columns.
         """
 
     @property
     def offers(self) -> list[tuple[int, npt.NDArray[np.int32]]]:
-        """Source and tokens of each."""
+        """(source, tokens) of each offer."""
 
     def clear(self) -> None:
         """Forget all offers."""
 
 @final
 class Vocabulary:
-    """The bytes of every token: which tokens start with, or are a start of, given bytes. Not
-    thread-safe."""
+    """The bytes of every token, searched by prefix: for token healing. Not thread-safe."""
 
     def __init__(self, pieces: Sequence[bytes]) -> None:
-        """By id; b"" for tokens that stand for no text."""
+        """pieces: bytes of each token, by id; b"" for tokens without text."""
 
     def __len__(self) -> int: ...
     def compatible(self, wanted: bytes) -> npt.NDArray[np.int32]:
-        """Ids, ascending, of tokens that start with `wanted` or that it starts with.
+        """(k,) ids, ascending, of tokens that `wanted` is a prefix of, or that are a prefix of it.
 
-        Raises: ValueError where nothing is wanted.
+        Raises: ValueError for b"".
         """
 
     def containing(self, part: bytes) -> npt.NDArray[np.int32]:
-        """Ids of tokens with `part` in their bytes. Takes some milliseconds."""
+        """(k,) ids of tokens with `part` in their bytes. Takes some milliseconds."""
 
 @final
 class Encoder:
-    """Plain text to tokens by llama_tokenize: special tokens in it are read as text, nothing is
-    added. By addresses, of the function and of a vocabulary, which must outlive it: nothing here is
-    checked. lead: put before each text, and gone from the tokens with the first n_lead of them.
-    Thread-safe; other threads run meanwhile. Raises: ValueError."""
+    """Tokeniser of plain text by llama_tokenize: special tokens in it are read as text, nothing is
+    added. Thread-safe; releases the GIL.
+
+    tokenize, vocabulary: addresses of the function and of a vocabulary, which must outlive the
+    object; they are not checked. lead: put before each text; its first n_lead tokens are dropped.
+
+    Raises: ValueError.
+    """
 
     def __init__(self, tokenize: int, vocabulary: int, lead: bytes, n_lead: int) -> None: ...
     def __call__(self, text: bytes) -> npt.NDArray[np.int32]: ...
 
 @final
 class Boundary:
-    """The cursor of one request, where it may stand inside a token. Not thread-safe.
+    """Lookups at the cursor of one request, where it may stand inside a token. Not thread-safe.
 
     Before the cursor `foo(` ends in a token `(`, where a file that goes on has `(self`: around the
-    cursor, files that hold the same text have other tokens than the prompt. So a lookup there goes
-    back to where both agree, takes only what starts with the text since then, and proposes what
-    lies beyond the prompt's end, in tokens that the model would say there.
+    cursor, files with the same text have other tokens than the prompt. So a lookup there goes back
+    to the last token on which both agree, keeps matches that start with the text since then, and
+    proposes what follows the prompt's end, in tokens that the model would emit there.
     """
 
     def __init__(
@@ -476,17 +492,17 @@ class Boundary:
         vocabulary: Vocabulary,
         encode: Callable[[bytes], npt.NDArray[np.int32]],
     ) -> None:
-        """left: the prompt's tokens before the cursor, without the piece held back. healed: that
-        piece, which the output must start with. encode: as of the model's tokenizer; an `Encoder`
-        is not asked by way of Python."""
+        """left: (n,) the prompt's tokens before the cursor, without the bytes that token healing
+        held back. healed: those bytes, which the output must start with. encode: the model's
+        tokenizer; an `Encoder` is called without Python."""
 
     @property
     def n_base(self) -> int:
-        """How many of the tokens before the cursor prompt and files agree on: `Sources` begin with
-        those."""
+        """Number of tokens before the cursor on which prompt and files agree: the base of
+        `Sources`."""
 
     def is_within(self, emitted: npt.NDArray[np.int32]) -> bool:
-        """Whether, after these tokens, drafts may still begin inside a token of a file."""
+        """True if drafts after these tokens may still begin inside a token of a file."""
 
     def ask(
         self,
@@ -495,15 +511,15 @@ class Boundary:
         n_max: int,
         sources: Sources,
     ) -> int:
-        """What sources say after these tokens becomes offers, see `Sources.ask`."""
+        """Look up base + `emitted` in the sources, see `Sources.ask`. Returns: number of offers."""
 
 @final
 class Planner:
-    """Chooses, of what all sources propose, the draft with the most expected tokens per
-    millisecond. Not thread-safe; nothing it is given can make it crash.
+    """Chooses, from the proposals of all sources, the draft with the most expected tokens per
+    millisecond. Not thread-safe; no argument can crash it.
 
-    The proposals are merged into one tree. P(token accepted | the tokens before it accepted) is a
-    sum of table entries through the logistic function, which learn from every outcome. Under 0.2 us
+    The proposals are merged into one draft tree. P(token accepted | the tokens before it accepted)
+    is the logistic function of a sum of table entries, which learn from every verdict. Under 0.2 us
     a token, the choice included.
 
     Source: Hastie and Tibshirani 1986, Generalized additive models. Trees of the likeliest nodes:
@@ -511,16 +527,16 @@ class Planner:
     """
 
     n_shared: int
-    """Weights that all sources share."""
+    """Number of weights that all sources share."""
     n_by_source: int
-    """Weights that each source has for itself."""
+    """Number of weights of each source."""
     n_features: int
-    """Table entries a token's probability is the sum of."""
+    """Number of table entries that are summed for a token."""
     max_sources: int
 
     def __init__(self, classes: npt.NDArray[np.uint8], n_sources: int) -> None:
-        """classes: (n_vocab,) kind of each token, 0 to 15; 1 stands for the end of a line.
-        n_sources: 1 to max_sources; ids of sources are below it.
+        """classes: (n_vocab,) lexical kind of each token, 0 to 15; 1 stands for the end of a line.
+        n_sources: 1 to max_sources; numbers of sources are below it.
 
         Raises: ValueError.
         """
@@ -529,19 +545,19 @@ class Planner:
     def n_sources(self) -> int: ...
     @property
     def n_weights(self) -> int:
-        """Numbers of a state: n_shared, then n_by_source of each source."""
+        """Length of a state: n_shared weights, then n_by_source of each source."""
 
     def state(self) -> npt.NDArray[np.float32]:
-        """(n_weights,) all that was learned."""
+        """(n_weights,) all weights."""
 
     def load(self, state: npt.NDArray[np.float32]) -> None:
-        """Start from an earlier `state`, or a prior, (n_weights,).
+        """Replace the weights by an earlier `state`, or a prior, (n_weights,).
 
         Raises: ValueError, and changes nothing, for arrays of other sizes and absurd numbers.
         """
 
     def begin(self, before: npt.NDArray[np.int32], after: npt.NDArray[np.int32]) -> None:
-        """A completion between these texts starts. Costs 1 to 2 ns a token."""
+        """Start a completion between these texts. Costs 1 to 2 ns a token."""
 
     def plan(
         self,
@@ -561,26 +577,29 @@ class Planner:
         ]
         | None
     ):
-        """Tokens, parents, probabilities and sources of the tree to verify, parents first; None
-        where nothing pays. Last, 1 for each token after which no offer goes on.
+        """Choose the draft tree to verify.
 
-        sources: with what they offered. An offer whose path none before it holds is left aside.
+        sources: with their offers. An offer whose path no earlier one holds is skipped.
         n_max, max_leaves: most tokens and branches of the tree; with one leaf, runner-ups are left
-            aside.
+            out.
         costs: (n_max + 1,) milliseconds of passes that draft 0, 1, ... n_max tokens.
-        again, n_tail: of chains, where committed tokens are read again after a draft that was not
-            wholly right: the cost of each, and how many this pass reads.
+        again, n_tail: for chains of a target that does not roll back: milliseconds to recompute a
+            token after a rejection, and committed tokens of this pass.
+
+        Returns: (k,) tokens, parents, acceptance probabilities, sources of the tree, parents first,
+        and 1 for each token that no offer continues, else 0; None where no draft pays.
 
         Raises: ValueError for costs that are not positive and sources out of range.
         """
 
     def ended(self, n_emitted: int) -> None:
-        """The text ended of itself behind so many of the tokens that `learn` told of. What is
-        drafted behind line ends is worth less where texts end there."""
+        """Learn that the text was complete after `n_emitted` of the tokens given to `learn`: tokens
+        drafted behind line ends are worth less where texts end there."""
 
     def learn(self, known: Sequence[int], n_emitted: int) -> None:
-        """What follows where the last `plan` began. The first `n_emitted` tokens are part of the
-        text from now on; more are known only when a text that exists is replayed."""
+        """Learn from `known`, the tokens that follow the context of the last `plan`. The first
+        `n_emitted` are part of the text from now on; more are known only in replays of existing
+        text."""
 
     def outcomes(
         self,
@@ -591,13 +610,13 @@ class Planner:
         npt.NDArray[np.uint8],
         npt.NDArray[np.uint16],
     ]:
-        """Of every token that the last `learn` decided: its source, match length, probability,
-        whether it was accepted, and its table entries, (n * n_features,)."""
+        """The n drafted tokens that the last `learn` decided: (n,) source, match length, estimated
+        probability, 1 if accepted, and (n * n_features,) table entries."""
 
 @final
 class Batch:
-    """The arrays that a pass reads its tokens from, filled without numpy: between two passes of a
-    small model each of its operations takes ten times as long as in a hot loop."""
+    """Fills the arrays of a llama_batch without numpy, each of whose operations takes ten times as
+    long between two passes of a small model as in a hot loop."""
 
     def __init__(
         self,
@@ -605,7 +624,7 @@ class Batch:
         positions: npt.NDArray[np.int32],
         wanted: npt.NDArray[np.int8],
     ) -> None:
-        """(n,) each, not copied and kept alive. wanted: whether the model says what follows."""
+        """(n,) each, not copied and kept alive. wanted: nonzero for tokens with logits."""
 
     def lay(
         self,
@@ -614,15 +633,15 @@ class Batch:
         start: int,
         want: bool,
     ) -> None:
-        """Committed tokens from position `start` on and a chain after them. want: what follows the
-        last of `committed` and each of `chain`; else nothing.
+        """Fill in committed tokens from position `start` on and a chain after them. want: True for
+        logits after the last of `committed` and each of `chain`; else none.
 
         Raises: ValueError for more tokens than there is room for, or a negative start.
         """
 
 @final
 class Rows:
-    """`types.LogitsRows` over logits in one piece."""
+    """`types.LogitsRows` over one array of logits."""
 
     def __init__(self, logits: npt.NDArray[np.float32]) -> None:
         """(n, n_vocab), not copied and kept alive."""
@@ -633,17 +652,24 @@ class Rows:
     def argmax(self, i: int) -> int:
         """The lowest id of the largest logit. Raises: IndexError."""
 
+def log_probability(row: npt.NDArray[np.float32], token: int) -> float:
+    """Natural logarithm of a token's probability under softmax of `row` (n_vocab,), -100 or more,
+    within 1e-5. Raises: IndexError."""
+
 ENDS_STRETCH: int
 ENDS_TEXT: int
-"""Of a token in `LlamaContext.stretch`: the stretch ends after its pass; nothing follows it."""
+"""Marks of `Ends`: a token whose pass ends the stretch; an end-of-generation token."""
 
 @final
 class Drafting:
-    """What stretches are drafted from: what `sources` say after their base and what was emitted, as
-    `boundary` asks them where there is one, weighed by `planner`; chains. costs: float64, two rows,
-    of passes over 1, 2, ... tokens, one more than are drafted at most, after a wide pass and after
-    one over one token. All of them are kept, and not to be written to. Raises: ValueError,
-    TypeError.
+    """Native drafting for stretches: proposals of `sources` after base and output, looked up by
+    `boundary` where there is one; `planner` chooses a chain. All are kept alive.
+
+    costs: (2, n) float64 milliseconds of passes over 1, 2, ... n tokens, after a wide pass and
+        after
+    one over one token; at most n - 1 are drafted. Not to be written to.
+
+    Raises: ValueError, TypeError.
     """
 
     def __init__(
@@ -655,27 +681,32 @@ class Drafting:
     ) -> None: ...
 
     is_back: bool
-    """Whether the next pass follows one over one token; True at first."""
+    """True if the next pass follows one over one token, as at first."""
     width: int
-    """Passes over fewer tokens are filled up to this; 1 at first."""
+    """Width that passes are padded to; 1 at first, for none."""
 
 @final
 class Ends:
-    """Where stretches end. marks: uint8, of each token of the vocabulary: ENDS_TEXT for one that
-    nothing follows, ENDS_STRETCH for one with whose pass a stretch ends, 0 for others."""
+    """Tokens that end a stretch. marks: (n_vocab,) uint8: ENDS_TEXT for end-of-generation tokens,
+    ENDS_STRETCH for tokens whose pass is the last of a stretch, 0 for others."""
 
     def __init__(self, marks: npt.NDArray[np.uint8]) -> None: ...
 
 @final
 class Stretch:
-    """Passes in a row. tokens: emitted. widths: tokens of each pass; n_drafted, n_accepted,
-    draft_ms, pass_ms: of each, too. by_source: (source, tokens drafted, tokens accepted) of each
-    source that drafted. is_damaged: whether drafting failed; the rest was done without. code:
-    llama.cpp's; that of a pass that could not be done, where it is not 0. Lists are not copied.
+    """Result of several greedy passes in one native call. Lists are not copied.
+
+    tokens: emitted tokens. log_probs: the natural logarithm of each one's probability, [] if they
+    were not asked for. widths: tokens of each pass; n_drafted, n_accepted, draft_ms, pass_ms:
+    one number a pass, too. by_source: (source, tokens drafted, tokens accepted) of each source that
+    drafted. is_damaged: True if drafting failed and the rest was decoded without drafts. code:
+    llama.cpp's status of a pass that failed; 0 for none.
     """
 
     @property
     def tokens(self) -> list[int]: ...
+    @property
+    def log_probs(self) -> list[float]: ...
     @property
     def widths(self) -> list[int]: ...
     @property
@@ -694,14 +725,14 @@ class Stretch:
     def code(self) -> int: ...
 
 STEP_COUNTER: int
-"""Address of `bool (*)(void* steps)`, a callback of llama.cpp that is asked whether to give up a
-pass: it adds 1 to the 64 bits at `steps` and says no."""
+"""Address of `bool (*)(void* steps)`, an abort callback for llama.cpp: it adds 1 to the 64 bits at
+`steps` and returns false, so that the pass goes on."""
 
 @final
 class LlamaContext:
-    """A context of llama.cpp by addresses: of llama_decode, llama_get_logits and
-    llama_memory_seq_rm, of what they take, and of a batch whose tokens are all in sequence 0. All
-    of them must outlive it: nothing here is checked."""
+    """A llama.cpp context by addresses: of the functions llama_decode, llama_get_logits and
+    llama_memory_seq_rm, of their arguments, and of a llama_batch whose tokens are all in sequence
+    0. All must outlive the object; they are not checked."""
 
     def __init__(
         self,
@@ -726,12 +757,20 @@ class LlamaContext:
         n_draft: int,
         ms: float,
         interrupted: Callable[[], bool],
+        is_scored: bool = False,
     ) -> Stretch:
-        """Greedily on from the committed token `last`, while the cache holds the `n_cached` before
-        it; in the end it holds all but the last one emitted. Releases the GIL in passes. See
-        `engine.stretch.StretchingTarget`. Raises: ValueError, and what `interrupted` raises."""
+        """Draft, verify greedily and keep, pass after pass, see
+        `backends.base.Target.decode_stretch`. Releases the GIL in passes.
+
+        n_cached: tokens in the KV cache, all before `last`; afterwards it holds all emitted tokens
+        but the last.
+
+        Raises: ValueError, and any exception of `interrupted`.
+        """
 
 def accepts(accept: int, sampler: int, token: int) -> bool:
-    """Whether a sampler of llama.cpp takes in a token: whether its function llama_sampler_accept,
-    given by its address, as the sampler is, ends otherwise than with an exception. Nothing here is
-    checked. Raises: ValueError for an address that is 0."""
+    """Let a llama.cpp sampler accept a token. accept, sampler: addresses of llama_sampler_accept
+    and of the sampler, which are not checked.
+
+    Returns: False where the function threw an exception. Raises: ValueError for an address of 0.
+    """

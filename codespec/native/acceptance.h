@@ -1,5 +1,5 @@
-// How likely a drafted token is to be accepted: a sum of table entries through the logistic
-// function, learning online.
+// Acceptance probability of a drafted token: the logistic function of a sum of table entries, which
+// are learned online.
 #pragma once
 
 #include <array>
@@ -9,27 +9,27 @@
 
 namespace codespec {
 
-// What is known of one drafted token. Lengths and counts are those of its strongest support: of the
+// Evidence for one drafted token. Lengths and counts are those of its strongest support: of the
 // proposals that contain it, the one with the longest match.
 struct Evidence {
   int source = 0;
   bool is_runner_up = false;  // second choice of that proposal
   int match_length = 0;
-  int total = 0;               // places asked
-  float ratio = 0;             // share of them that say so
-  float ratio_before = 1;      // the same of the token before it in the proposal
-  float ratio_lowest = 1;      // and the lowest on the way, this one included
+  int total = 0;               // occurrences that voted
+  float ratio = 0;             // share of them that voted for it
+  float ratio_before = 1;      // that share of the token before it in the proposal
+  float ratio_lowest = 1;      // the lowest share on its path, its own included
   std::int64_t distance = -1;  // tokens between that place and the cursor, -1: in another text
   int depth = 0;               // tokens of the draft before it
   int n_emitted = 0;           // tokens of the completion before it
   int in_line = 0;             // tokens of its line before it
-  int recency = 0;  // tokens since the document said it; -1: only after the cursor, 0: never
+  int recency = 0;          // tokens since the document had it; -1: only after the cursor, 0: never
   int n_repeats_right = 0;  // tokens up to here that repeat what stands after the cursor
-  int n_supports = 1;       // sources that say so
-  int second_length = 0;    // longest match of another source that says so, 0: none does
-  int rival_length = 0;     // longest match of those that say something else, 0: none does
+  int n_supports = 1;       // sources that propose it
+  int second_length = 0;    // longest match of another source that proposes it, 0: none does
+  int rival_length = 0;     // longest match of those that propose another token, 0: none does
   std::uint8_t token_class = 0, class_before = 0;
-  float hit_rate = 0.5f;         // recent share of right first tokens, over all drafts
+  float hit_rate = 0.5f;         // recent acceptance rate of first tokens, over all drafts
   float source_hit_rate = 0.5f;  // and of this source
 };
 
@@ -42,7 +42,7 @@ class AcceptanceModel {
   static constexpr int kNumTables = 18;
   using Features = std::array<std::uint16_t, kNumTables>;  // one weight of each table
 
-  // n_sources: 1 to kMaxSources. All weights are 0: a source that nobody knows is neutral.
+  // n_sources: 1 to kMaxSources. All weights start at 0, so a new source is neutral.
   explicit AcceptanceModel(int n_sources);
 
   int n_sources() const { return n_sources_; }
@@ -55,9 +55,10 @@ class AcceptanceModel {
   float probability(const Features& features) const;
   void learn(const Features& features, bool accepted);
 
-  // All weights.
+  // All weights, in that order.
   const std::vector<float>& state() const { return weights_; }
-  // False, and nothing changes, for other numbers than finite ones of a sensible size.
+  // Replaces all weights. Returns false, and changes nothing, for numbers that are not finite or
+  // absurdly large.
   bool load(std::span<const float> state);
 
  private:

@@ -1,4 +1,5 @@
-// The live index: an online suffix automaton with exact counts that can be undone token by token.
+// The live index of an open document: an online suffix automaton with exact counts, which can be
+// rolled back token by token.
 #pragma once
 
 #include <algorithm>
@@ -10,7 +11,7 @@
 
 namespace codespec {
 
-// A stack of small numbers, in as few bytes as each needs: mostly one or two.
+// A stack of small integers in a variable-length encoding: mostly one or two bytes each.
 class UndoLog {
  public:
   void push(std::uint32_t n) {
@@ -51,9 +52,9 @@ class SuffixAutomaton {
 
   void extend(Tokens tokens);
   void truncate(std::size_t n);
-  // Change the text into these tokens, by both. What is the same at the start stays.
+  // Makes the text equal these tokens, by both. The common prefix stays.
   void assign(Tokens tokens);
-  // How many of `tokens` stand from place `start` on.
+  // Number of `tokens` that equal the text from position `start` on.
   std::size_t n_same(Tokens tokens, std::size_t start = 0) const;
 
   std::size_t size() const { return text_.size(); }
@@ -62,7 +63,7 @@ class SuffixAutomaton {
   std::size_t n_states() const { return states_.size(); }
   std::size_t n_bytes() const;
 
-  // All three expect what the bindings have checked: count() a string of at most max_depth.
+  // All three expect arguments that the bindings have checked: strings of at most max_depth tokens.
   std::int32_t count(Tokens string) const;
   int match(Tokens context) const { return find(context).length; }
   Proposal draft(Tokens context, int n_max, int min_length, const Allowed& allowed) const;
@@ -72,14 +73,15 @@ class SuffixAutomaton {
     StateId state = 0;
     std::int32_t length = 0;
   };
-  // The longest suffix of `context` that occurs; of a context of which `m` is that, and `token`.
+  // The longest suffix of `context` that occurs in the text; and that of a context followed by
+  // `token`, where `m` is the longest suffix of the context.
   Match find(Tokens context) const;
   Match grow(Match m, Token token) const;
   Proposal follow(Match m, int n_max, int min_length, const Allowed& allowed) const;
-  // Until this number changes, matches stay what they are.
+  // Matches stay valid until this number changes.
   std::uint64_t n_changes() const { return n_changes_; }
 
-  // Tokens that follow `string` with how often, most often first.
+  // Tokens that follow `string` with their counts, most frequent first.
   std::vector<std::pair<Token, std::int32_t>> followers(Tokens string) const;
 
  private:
@@ -91,13 +93,13 @@ class SuffixAutomaton {
     EdgeSet edges;
   };
 
-  // What one token did, for undoing it.
+  // Changes that one token made, for the rollback.
   struct Growth {
     bool fresh : 1;    // added a state: the whole text since the break is new
     bool cloned : 1;   // split a state in two
     bool repeats : 1;  // its cursor is in cursors_; else it is the fresh state
   };
-  // Where the text ends, in the automaton.
+  // States of the end of the text.
   struct Ends {
     StateId whole = 0;   // state of the whole text since the break
     StateId cursor = 0;  // state of its suffix of at most max_depth + 1 tokens

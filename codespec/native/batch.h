@@ -1,4 +1,4 @@
-// What goes into one pass of a model, and what comes out of it.
+// Input and output of one pass: the arrays of its batch, and argmax over its logits.
 #pragma once
 
 #include <algorithm>
@@ -15,10 +15,10 @@ namespace codespec {
 struct Batch {
   std::span<Token> tokens;
   std::span<std::int32_t> positions;
-  std::span<std::int8_t> wanted;  // whether the model says what follows
+  std::span<std::int8_t> wanted;  // nonzero for tokens with logits
 
-  // Committed tokens from position `start` on and a chain after them. Wanted: what follows the last
-  // committed token and each of the chain.
+  // Fills in committed tokens from position `start` on and a chain after them. Logits are wanted
+  // after the last committed token and each token of the chain.
   void lay(Tokens committed, Tokens chain, std::int32_t start, bool want) const {
     const std::size_t n = committed.size() + chain.size();
     std::ranges::copy(chain, std::ranges::copy(committed, tokens.begin()).out);
@@ -29,7 +29,7 @@ struct Batch {
   }
 };
 
-// The largest number; numbers that are none count as the smallest.
+// The largest logit; NaN counts as the smallest.
 inline float largest(std::span<const float> row) {
   constexpr std::size_t kLanes = 16;  // side by side: one comparison need not wait for another
   float best[kLanes];
@@ -45,7 +45,7 @@ inline float largest(std::span<const float> row) {
   return top;
 }
 
-// Its lowest index, 0 where there is none.
+// The lowest index of the largest logit; 0 without any.
 inline std::size_t argmax(std::span<const float> row) {
   constexpr std::size_t kPart = 512;  // only the part that holds it is gone through one by one
   std::size_t part = 0;

@@ -1,4 +1,4 @@
-// The Python face of the folder: checks and converts arguments, guards threads. See _core.pyi.
+// Python bindings: they check and convert arguments and lock threads. The contract is _core.pyi.
 #include "bindings.h"
 
 #include <algorithm>

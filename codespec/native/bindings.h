@@ -1,4 +1,4 @@
-// What the parts of the Python face share: arrays in and out, and limits. See _core.pyi.
+// Shared by the Python bindings: conversion of arrays, and limits. The contract is _core.pyi.
 #pragma once
 
 #include <nanobind/nanobind.h>

@@ -1,4 +1,4 @@
-// The live automaton.
+// Python bindings of the suffix automaton.
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/vector.h>

@@ -1,10 +1,11 @@
-// A pass of a model: its batch and its logits.
+// Python bindings of a pass: its batch and its logits.
 #include <limits>
 #include <stdexcept>
 #include <utility>
 
 #include "batch.h"
 #include "bindings.h"
+#include "softmax.h"
 
 using namespace nanobind::literals;
 
@@ -13,6 +14,7 @@ namespace {
 
 template <typename T>
 using Cells = nb::ndarray<T, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
+using Row = nb::ndarray<const float, nb::ndim<1>, nb::c_contig, nb::device::cpu>;
 using Matrix = nb::ndarray<const float, nb::ndim<2>, nb::c_contig, nb::device::cpu>;
 
 // Keeps the arrays alive.
@@ -68,6 +70,14 @@ void bind_batch(nb::module_& m) {
           },
           "i"_a, nb::rv_policy::reference_internal)
       .def("argmax", [](const Rows& self, std::size_t i) { return argmax(self.at(i)); }, "i"_a);
+  m.def(
+      "log_probability",
+      [](const Row& row, std::size_t token) {
+        if (token >= row.size()) throw nb::index_error("there is no such token");
+        const std::span<const float> all{row.data(), row.size()};
+        return log_probability(all, token, largest(all));
+      },
+      "row"_a.noconvert(), "token"_a);
 }
 
 }  // namespace codespec

@@ -1,4 +1,4 @@
-// Bytes and tokens, and the cursor of a request.
+// Python bindings of the vocabulary, the tokenizer and the boundary at the cursor.
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 

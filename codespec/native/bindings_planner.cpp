@@ -1,4 +1,4 @@
-// Planning drafts.
+// Python bindings of the planner.
 #include <nanobind/stl/tuple.h>
 #include <nanobind/stl/vector.h>
 

@@ -1,4 +1,4 @@
-// Frozen segments.
+// Python bindings of segments.
 #include <nanobind/stl/filesystem.h>
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/tuple.h>

@@ -1,4 +1,4 @@
-// The sources of a request.
+// Python bindings of the sources of a request.
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/pair.h>
 #include <nanobind/stl/vector.h>

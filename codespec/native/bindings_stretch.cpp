@@ -1,4 +1,4 @@
-// Passes in a row, and other calls of llama.cpp's functions.
+// Python bindings of stretches, and of other calls of llama.cpp's functions.
 #include <nanobind/stl/vector.h>
 
 #include <cmath>
@@ -19,7 +19,7 @@ std::span<const double> row(const Matrix& matrix, std::size_t i) {
   return {matrix.data() + static_cast<std::ptrdiff_t>(i) * matrix.stride(0), matrix.shape(1)};
 }
 
-// Keeps all of it alive.
+// Keeps all arguments alive.
 struct PyDrafting {
   nb::object sources, boundary, planner;
   Matrix costs;
@@ -53,17 +53,24 @@ nb::list list_of(const std::vector<std::int32_t>& values) {
   return list;
 }
 
-// To a tenth of a microsecond: people read them.
+// Rounded to a tenth of a microsecond, as people read the numbers.
 nb::list list_of(const std::vector<double>& ms) {
   nb::list list;
   for (const double value : ms) list.append(std::round(value * 1e4) / 1e4);
   return list;
 }
 
-// In lists that are made once.
+nb::list unrounded(const std::vector<double>& values) {
+  nb::list list;
+  for (const double value : values) list.append(value);
+  return list;
+}
+
+// Lists are converted once, not at each access.
 struct PyStretch {
   explicit PyStretch(const Stretch& done)
       : tokens(list_of(done.tokens)),
+        log_probs(unrounded(done.log_probs)),
         widths(list_of(done.widths)),
         n_drafted(list_of(done.n_drafted)),
         n_accepted(list_of(done.n_accepted)),
@@ -77,7 +84,7 @@ struct PyStretch {
     }
   }
 
-  nb::list tokens, widths, n_drafted, n_accepted, draft_ms, pass_ms, by_source;
+  nb::list tokens, log_probs, widths, n_drafted, n_accepted, draft_ms, pass_ms, by_source;
   bool is_damaged;
   std::int32_t code;
 };
@@ -98,7 +105,7 @@ LlamaContext make_context(std::uintptr_t decode, std::uintptr_t logits, std::uin
 PyStretch stretch(const LlamaContext& self, const PyDrafting* py, std::vector<Token> emitted,
                   Token last, std::int32_t n_cached, const Ends& ends, std::size_t n_tokens,
                   std::size_t n_passes, std::size_t n_draft, double ms,
-                  const nb::callable& interrupted) {
+                  const nb::callable& interrupted, bool is_scored) {
   if (n_cached < 0) throw nb::value_error("n_cached must not be negative");
   if (ends.marks.size() != self.n_vocab)
     throw nb::value_error("ends must say something of each token");
@@ -114,14 +121,14 @@ PyStretch stretch(const LlamaContext& self, const PyDrafting* py, std::vector<To
                 py->width};
     check_fits(*drafting.sources, *drafting.planner);
   }
-  const StretchLimits limits{n_tokens, n_passes,   n_draft,
-                             ms,       ends.marks, [&] { return nb::cast<bool>(interrupted()); }};
+  const auto is_over = [&] { return nb::cast<bool>(interrupted()); };
+  const StretchLimits limits{n_tokens, n_passes, n_draft, is_scored, ms, ends.marks, is_over};
   return PyStretch(
       decode_stretch(self, std::move(drafting), limits, std::move(emitted), last, n_cached));
 }
 
-// Whether it came to its end. An exception would end the process in ctypes, which cannot pass it
-// on.
+// Returns false where the function throws. In ctypes, which cannot pass an exception on, it would
+// end the process.
 bool accepts(std::uintptr_t accept, std::uintptr_t sampler, Token token) {
   const auto call = pointer<void (*)(void*, Token)>(accept);
   void* const taker = pointer<void*>(sampler);
@@ -133,8 +140,8 @@ bool accepts(std::uintptr_t accept, std::uintptr_t sampler, Token token) {
   return true;
 }
 
-// As a callback of llama.cpp that is asked whether to give up a pass, after each of its parts.
-// Other processes look at the number; one thread writes it, and need not be exact.
+// Abort callback of llama.cpp, called after each part of a pass: counts a step, never aborts. Other
+// processes read the number; one thread writes it, and it need not be exact.
 bool count_step(void* steps) {
   auto* const n = static_cast<volatile std::uint64_t*>(steps);
   *n = *n + 1;
@@ -157,6 +164,7 @@ void bind_stretch(nb::module_& m) {
            "marks"_a.noconvert());
   nb::class_<PyStretch>(m, "Stretch", nb::is_final())
       .def_ro("tokens", &PyStretch::tokens)
+      .def_ro("log_probs", &PyStretch::log_probs)
       .def_ro("widths", &PyStretch::widths)
       .def_ro("n_drafted", &PyStretch::n_drafted)
       .def_ro("n_accepted", &PyStretch::n_accepted)
@@ -171,7 +179,7 @@ void bind_stretch(nb::module_& m) {
       .def(nb::new_(&make_context), "decode"_a, "logits"_a, "remove"_a, "context"_a, "memory"_a,
            "batch"_a, "n_vocab"_a, "n_ctx"_a)
       .def("stretch", &stretch, "drafting"_a.none(), "emitted"_a, "last"_a, "n_cached"_a, "ends"_a,
-           "n_tokens"_a, "n_passes"_a, "n_draft"_a, "ms"_a, "interrupted"_a);
+           "n_tokens"_a, "n_passes"_a, "n_draft"_a, "ms"_a, "interrupted"_a, "is_scored"_a = false);
   m.attr("STEP_COUNTER") = reinterpret_cast<std::uintptr_t>(&count_step);
   m.def("accepts", &accepts, "accept"_a, "sampler"_a, "token"_a);
 }

@@ -1,4 +1,4 @@
-// The table of words.
+// Python bindings of the table of words.
 #include <nanobind/stl/pair.h>
 
 #include <cstdint>

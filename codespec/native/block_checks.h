@@ -13,7 +13,7 @@
 
 namespace codespec {
 
-// Something in the file is not what was written. What it says must not be used.
+// A block of the file differs from its checksum, so its content must not be used.
 struct DamagedSegment : std::runtime_error {
   using std::runtime_error::runtime_error;
 };
@@ -26,10 +26,11 @@ class BlockChecks {
 
   BlockChecks(std::span<const std::byte> file, const Layout& layout);
 
-  // kSound once every block was found to be, kDamaged once one was not.
+  // kSound once every block was compared and found sound, kDamaged once one was not.
   State state() const { return state_.load(std::memory_order_relaxed); }
 
-  // Whether eight bytes from here on are as they were written. Compares their block the first time.
+  // True if the eight bytes from here on are as they were written. Compares their block on first
+  // use.
   bool is_sound(const void* address) const {
     const auto offset =
         static_cast<std::size_t>(static_cast<const std::byte*>(address) - file_.data());
@@ -38,7 +39,7 @@ class BlockChecks {
                                      block + 1 == n_blocks_ || is_block_sound(block + 1));
   }
 
-  // Compares up to `n` blocks that were not compared yet; whether any are left.
+  // Compares up to `n` blocks that were not compared yet. Returns true while any are left.
   bool check_some(std::size_t n) const;
 
   // All damaged blocks, ascending; n_blocks: the checksums themselves. Compares everything.
@@ -62,7 +63,7 @@ class BlockChecks {
   mutable std::atomic<State> state_ = kUnknown;
 };
 
-// Two ways to read: what is known to be sound, and what is looked at on first use.
+// Two guards of reads: for files known to be sound, and with a check on first use.
 struct Trusting {
   bool operator()(const void*) const { return true; }
 };

@@ -6,7 +6,7 @@
 namespace codespec {
 namespace {
 
-constexpr std::size_t kMaxBack = 16;  // tokens to go back: a longer run of one kind is no word
+constexpr std::size_t kMaxBack = 16;  // most tokens to go back: longer runs are no words
 // After so many emitted tokens at most, more do not change how the text around the cursor is split.
 constexpr std::size_t kSettled = 4;
 constexpr int kMaxAsks = 4;
@@ -44,13 +44,13 @@ std::size_t open_end(std::string_view text) {
   return n - first;
 }
 
-// Whether text is split between these two bytes, whatever stands around them.
+// True if tokenizers split text between these two bytes, in any context.
 bool parts(unsigned char last, unsigned char first) {
   if (is_word(last)) return !is_word(first) && first != '\'';  // 's, 't
   return first == ' ' && last != ' ' && last != '\t' && !ends_line(last);
 }
 
-// Whether a text begins inside a UTF-8 character.
+// True if a text begins inside a UTF-8 character.
 bool continues(std::string_view text) {
   return !text.empty() && (static_cast<unsigned char>(text[0]) & 0xc0) == 0x80;
 }
@@ -72,7 +72,7 @@ Boundary::Boundary(Tokens left, std::string healed, Vocabulary& vocabulary, Enco
       kept_(left.begin() + static_cast<std::ptrdiff_t>(n_base_), left.end()),
       open_(vocabulary_.text(kept_)) {}
 
-// How many of the last tokens hold text that is split in another way when more text follows.
+// Number of last tokens whose text may be tokenised in another way when more text follows.
 std::size_t Boundary::n_open(Tokens left) const {
   const Tokens last = left.last(std::min(left.size(), kMaxBack));
   const std::string text = vocabulary_.text(last) + healed_;
@@ -105,8 +105,8 @@ Query Boundary::query(Tokens emitted) {
   return query;
 }
 
-// How many tokens it takes until more of them do not change how the text around the cursor is
-// split: up to where a word ends for sure.
+// Number of emitted tokens after which more do not change how the text around the cursor is
+// tokenised: up to where a word surely ends.
 std::size_t Boundary::n_unsettled(Tokens emitted) const {
   const std::size_t n = std::min(emitted.size(), kSettled);
   std::size_t n_bytes = 0;
@@ -124,13 +124,13 @@ std::size_t Boundary::n_unsettled(Tokens emitted) const {
   return n;
 }
 
-// What to look up after the first tokens.
+// The lookup after the first tokens.
 Query Boundary::begin(Tokens emitted) const {
   const std::string head = vocabulary_.text(emitted);
   if (emitted.empty() || head.size() < healed_.size()) {
     return {{}, open_ + healed_, open_.size() + head.size()};
   }
-  // The tokens that a file has for the text around the cursor, rather than prompt and output.
+  // The text around the cursor in a file's tokens, not in those of prompt and output.
   return {encode_(open_ + head), {}, 0};
 }
 
@@ -147,7 +147,7 @@ std::map<std::size_t, Boundary::Continuation> Boundary::find(const Query& query,
   std::map<std::size_t, Continuation> found;
   find({}, query.wanted, query.n_given, n_max, sources, found);
   if (open_.empty() || query.n_given > open_.size()) return found;
-  // Tokens may agree further than the rule for where they do is sure of.
+  // Tokens may agree further than the rule guarantees.
   if (!healed_.empty()) {
     find(kept_, healed_, 0, n_max, sources, found);
     return found;
@@ -158,7 +158,7 @@ std::map<std::size_t, Boundary::Continuation> Boundary::find(const Query& query,
   return found;
 }
 
-// For the sources that nothing was found in yet.
+// A second lookup for the sources without a match.
 void Boundary::find(Tokens tail, std::string_view missing, std::size_t n_given, int n_max,
                     Sources& sources, std::map<std::size_t, Continuation>& found) {
   auto all = sources.draft_all(tail, n_max + kExtra, vocabulary_.compatible(missing));
@@ -172,7 +172,7 @@ void Boundary::find(Tokens tail, std::string_view missing, std::size_t n_given, 
   }
 }
 
-// What the i-th source proposes from `proposed` on, if that begins with what is missing.
+// The i-th source's proposal, if its tokens from `proposed` on begin with the missing bytes.
 std::optional<std::vector<Step>> Boundary::spelling(std::size_t i, Proposal proposed, Tokens tail,
                                                     std::string_view missing, int n_max,
                                                     Sources& sources) {
@@ -191,7 +191,7 @@ std::optional<std::vector<Step>> Boundary::spelling(std::size_t i, Proposal prop
   return std::nullopt;
 }
 
-// How many of the tokens are of use; `missing` becomes what is missing after them.
+// Number of tokens that match the missing bytes, which are taken off `missing`.
 std::size_t Boundary::spelled(Tokens tokens, std::string_view& missing) const {
   for (std::size_t n = 0; n < tokens.size(); ++n) {
     const std::string_view piece = vocabulary_.piece(tokens[n]);
@@ -205,7 +205,7 @@ std::size_t Boundary::spelled(Tokens tokens, std::string_view& missing) const {
   return tokens.size();
 }
 
-// What comes after the first n_given bytes of the drafted text.
+// The drafted text after its first n_given bytes.
 std::vector<Step> Boundary::beyond(std::vector<Step> steps, std::size_t n_given, int n_max) const {
   const auto piece = [&](std::size_t i) { return vocabulary_.piece(steps[i].token); };
   std::size_t first = 0, n_bytes = 0;

@@ -1,9 +1,9 @@
-// Lookups at any place of a text, not only between tokens.
+// Lookups at a cursor that may stand inside a token (token healing for prompt lookup).
 //
 // Before the cursor `foo(` ends in a token `(`, where a file that goes on has `(self`: around the
-// cursor, files that hold the same text have other tokens than the prompt. So a lookup there goes
-// back to where both agree, takes only what starts with the text since then, and proposes what lies
-// beyond the prompt's end, in tokens that the model would say there.
+// cursor, files with the same text have other tokens than the prompt. So a lookup there goes back
+// to the last token on which both agree, keeps matches that start with the text since then, and
+// proposes what follows the prompt's end, in tokens that the model would emit there.
 #pragma once
 
 #include <cstddef>
@@ -20,30 +20,30 @@
 
 namespace codespec {
 
-// What to look up.
+// One lookup.
 struct Query {
-  std::vector<Token> tail;  // what lookups match, after the boundary's base
-  std::string wanted;       // what a continuation of that must start with
-  std::size_t n_given = 0;  // how many bytes of `wanted` the model has read or emitted already
+  std::vector<Token> tail;  // tokens to match, after the boundary's base
+  std::string wanted;       // bytes that a continuation must start with
+  std::size_t n_given = 0;  // bytes of `wanted` that the model has read or emitted already
 };
 
 // The cursor of one request. One thread only.
 class Boundary {
  public:
-  // Tokens of a text, of any bytes.
+  // The model's tokenizer, for any bytes.
   using Encode = std::function<std::vector<Token>(std::string_view)>;
 
-  // left: the prompt's tokens before the cursor, without the piece held back. healed: that piece,
-  // which the output must start with. The vocabulary has to outlive it.
+  // left: the prompt's tokens before the cursor, without the bytes that token healing held back.
+  // healed: those bytes, which the output must start with. The vocabulary must outlive this.
   Boundary(Tokens left, std::string healed, Vocabulary& vocabulary, Encode encode);
 
-  // How many of the tokens before the cursor prompt and files agree on: the base of lookups.
+  // Number of tokens before the cursor on which prompt and files agree: the base of lookups.
   std::size_t n_base() const { return n_base_; }
 
   Query query(Tokens emitted);
 
-  // What sources say after these tokens, at most n_max of them, becomes offers that follow `path`,
-  // see `Sources::ask`. How many do.
+  // Looks up these tokens in the sources; proposals of at most n_max tokens become offers that
+  // follow `path`, see `Sources::ask`. Returns the number of offers.
   std::size_t ask(Tokens emitted, Tokens path, int n_max, Sources& sources);
 
  private:
@@ -51,7 +51,7 @@ class Boundary {
     std::vector<Step> steps;
     std::int64_t position = -1;
   };
-  // What every query begins with whose tokens begin with `by`, the first `n` of them included.
+  // The common start of every query whose tokens begin with `by`, its first `n` tokens included.
   struct Settled {
     std::vector<Token> by;
     std::size_t n;
@@ -61,9 +61,9 @@ class Boundary {
   std::size_t n_open(Tokens left) const;
   std::size_t n_unsettled(Tokens emitted) const;
   Query begin(Tokens emitted) const;
-  // What sources propose, at most n_max tokens, for a query that wants something, by the number of
-  // the source. One call for all of them, a second for what the first did not find, and some more
-  // for those whose tokens spell piece by piece what is wanted.
+  // Proposals of at most n_max tokens for a query with wanted bytes, by the number of the source.
+  // One lookup for all of them, a second for sources without a match, and some more for those whose
+  // tokens spell the wanted bytes piece by piece.
   std::map<std::size_t, Continuation> find(const Query& query, int n_max, Sources& sources);
   void find(Tokens tail, std::string_view missing, std::size_t n_given, int n_max, Sources& sources,
             std::map<std::size_t, Continuation>& found);

@@ -1,4 +1,4 @@
-// Transitions of an automaton's states, compactly: most states have exactly one.
+// Transitions of the suffix automaton's states, in little memory: most states have exactly one.
 #pragma once
 
 #include <array>
@@ -34,7 +34,7 @@ class EdgeSet {
   bool is_single() const { return head_ < kBlock; }
   Edge single() const { return {static_cast<Token>(head_), body_}; }
 
-  // Of a block; 0 without one.
+  // Size of its block; 0 without one.
   std::uint32_t size() const { return head_ & ((1u << kSizeBits) - 1); }
   unsigned log2_capacity() const { return head_ >> kSizeBits & 31; }
   std::size_t offset() const { return static_cast<std::size_t>(body_); }

@@ -1,4 +1,4 @@
-// A model's own tokenizer, as llama.cpp has it.
+// A model's own tokenizer, by llama.cpp.
 #pragma once
 
 #include <cstdint>
@@ -10,18 +10,18 @@
 
 namespace codespec {
 
-// llama_tokenize and what it is called with, which has to outlive this. Thread-safe.
+// llama_tokenize with a vocabulary, which must outlive this. Thread-safe.
 class Encoder {
  public:
   using Function = std::int32_t (*)(const void* vocabulary, const char* text, std::int32_t n_bytes,
                                     Token* tokens, std::int32_t n_tokens, bool with_ends,
                                     bool with_special);
 
-  // lead: put before each text, and gone from the tokens with the first n_lead of them.
+  // lead: put before each text; its first n_lead tokens are dropped.
   Encoder(Function tokenize, const void* vocabulary, std::string lead, std::size_t n_lead);
 
-  // Of plain text, of any bytes: special tokens in it are read as text, nothing is added. Throws
-  // std::length_error for half a GiB and more.
+  // Tokens of plain text, of any bytes: special tokens in it are read as text, nothing is added.
+  // Throws std::length_error for half a GiB and more.
   std::vector<Token> operator()(std::string_view text) const;
 
  private:

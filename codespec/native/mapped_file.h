@@ -1,5 +1,6 @@
-// A file's bytes, mapped read-only and shared with every process that maps them. One that is cut
-// short meanwhile, or whose disk fails, ends no process: its bytes are zeros then, see `is_whole`.
+// A file's bytes, mapped read-only and shared with every process that maps them. A file that is
+// truncated meanwhile, or whose disk fails, crashes no process: its bytes read as zeros then, see
+// `is_whole`.
 #pragma once
 
 #include <cstddef>
@@ -19,8 +20,8 @@ class MappedFile {
 
   std::span<const std::byte> bytes() const { return bytes_; }
 
-  // False once reading found a part of it gone: all that was read since then is worth nothing, and
-  // what was read shortly before may be.
+  // False once a read found a part of the file gone: all bytes read since then are invalid, and
+  // those read shortly before may be.
   bool is_whole() const;
 
   struct Guard;

@@ -1,4 +1,4 @@
-// Live automata as lookups see them: shared between threads, matched as a context grows.
+// Suffix automata as lookups use them: shared between threads, matched as a context grows.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -14,12 +14,12 @@ namespace codespec {
 
 namespace nb = nanobind;
 
-// An automaton that threads may share. Who has to wait for it lets the GIL go meanwhile.
+// An automaton that threads may share. A thread that waits for it releases the GIL meanwhile.
 class SharedAutomaton {
  public:
   explicit SharedAutomaton(int max_depth) : automaton_(max_depth) {}
 
-  // For calls of some microseconds: giving up the GIL may cost more than they do.
+  // For calls of some microseconds: releasing the GIL may take longer than they do.
   template <typename F>
   auto quick(F f) {
     std::unique_lock lock(mutex_, std::try_to_lock);
@@ -53,8 +53,8 @@ struct AutomatonRef {
   SharedAutomaton* get;
 };
 
-// Where a context stands in several automata: a base, the same in all calls, and a tail, which
-// mostly grows. Nothing is matched twice.
+// Matches of a context in several automata. The context is a base, the same in all calls, and a
+// tail, which mostly grows. No token is matched twice.
 class Matcher {
  public:
   explicit Matcher(const std::vector<nb::object>& automata) {
@@ -81,7 +81,7 @@ class Matcher {
     });
   }
 
-  // After a context wherever it stands.
+  // A draft after any context, matched from scratch.
   Proposal draft_anywhere(Tokens context, int n_max, const Allowed& allowed) {
     return longest(n_max, allowed,
                    [&](Reader&, const SuffixAutomaton& a) { return a.find(context); });

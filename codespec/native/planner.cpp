@@ -132,7 +132,7 @@ void Planner::insert(const Offer& offer, Index root, int depth, int n_max, bool 
 
 // ---- probabilities ------------------------------------------------------------------------------
 
-// What only the whole tree tells about a token.
+// Evidence that depends on the whole tree.
 void Planner::complete(Index i, const Node* parent) {
   Node& node = at(i);
   Evidence& e = node.evidence;
@@ -226,15 +226,15 @@ std::vector<Planner::Index> Planner::best_chain(const Limits& limits, double& ra
   return chain;
 }
 
-// Tokens that are expected to be read again after a chain that ends there: what this pass reads,
-// and what is accepted, unless all is.
+// Expected number of tokens to recompute after a chain that ends there: this pass's committed
+// tokens and the accepted ones, unless all are accepted.
 double Planner::n_again(const Node& end, int n_tail) const {
   const double whole = end.path_prob, before = end.expected - end.path_prob;
   return n_tail * (1.0 - whole) + before - end.evidence.depth * whole;
 }
 
 // Path probabilities fall along a path, so the n likeliest nodes are a tree, and of all trees of n
-// the one that accepts most.
+// the one with the most expected accepted tokens.
 std::vector<Planner::Index> Planner::best_tree(const Limits& limits, double& rate) const {
   std::priority_queue<std::pair<float, Index>> open;  // the earlier of two equals is pushed as more
   const auto push = [&](Index first) {
@@ -310,7 +310,7 @@ void Planner::learn(Tokens known, std::size_t n_emitted) {
     if (right < 0) break;
     parent = right;
   }
-  // More was said: behind none of the tokens before did the text end.
+  // The text went on, so it did not end behind any of the tokens before.
   ended(static_cast<std::size_t>(n_emitted_) + 1);
   for (const Token token : known.first(std::min(n_emitted, known.size()))) {
     see(token);

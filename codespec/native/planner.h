@@ -1,4 +1,4 @@
-// From what all sources propose to the draft that is worth its pass.
+// From the proposals of all sources to the draft with the most expected tokens per millisecond.
 #pragma once
 
 #include <array>
@@ -13,7 +13,7 @@
 
 namespace codespec {
 
-// One source's proposal for what follows the context and `path`, tokens that are in the tree.
+// One source's proposal after the context and `path`, tokens that are in the draft tree already.
 struct Offer {
   int source = 0;
   std::int64_t distance = -1;  // see Evidence
@@ -21,16 +21,16 @@ struct Offer {
   std::vector<Step> steps;
 };
 
-// A tree of tokens, parents before their children.
+// A draft tree, parents before their children.
 struct Draft {
   std::vector<Token> tokens;
   std::vector<std::int32_t> parents;
   std::vector<float> probs;
   std::vector<std::int8_t> sources;
-  std::vector<std::uint8_t> ends;  // whether no source said what follows
+  std::vector<std::uint8_t> ends;  // 1 where no offer continues the token
 };
 
-// What became of one token that was weighed.
+// Verdict on one drafted token, with its estimated probability.
 struct Outcome {
   std::int8_t source;
   bool accepted;
@@ -39,12 +39,14 @@ struct Outcome {
   AcceptanceModel::Features features;
 };
 
-// Merges proposals into one tree, weighs its tokens, and takes the part that maximises expected
-// tokens per millisecond. One thread only.
+// Merges proposals into one draft tree, estimates each token's acceptance probability, and chooses
+// the part that maximises expected tokens per millisecond of its pass. One thread only.
+//
+// Source: trees of the likeliest nodes, Li et al. 2024, EAGLE-2.
 class Planner {
  public:
-  // classes: of each token of the vocabulary, below kNumClasses; kLineEnd for one that ends a line.
-  // n_sources: tables are made for so many, 1 to AcceptanceModel::kMaxSources.
+  // classes: lexical kind of each token of the vocabulary, below kNumClasses; kLineEnd for one that
+  // ends a line. n_sources: 1 to AcceptanceModel::kMaxSources.
   Planner(std::vector<std::uint8_t> classes, int n_sources)
       : model(n_sources),
         classes_(std::move(classes)),
@@ -54,25 +56,25 @@ class Planner {
   static constexpr std::uint8_t kLineEnd = 1;
 
   struct Limits {
-    int n_max = 0;                  // tokens
-    int max_leaves = 1;             // 1: a chain
-    std::span<const double> costs;  // of passes that draft 0, 1, 2, ... tokens
-    // Where a draft that is not wholly right has committed tokens read again with the next pass:
-    // the cost of each, and how many this pass reads.
+    int n_max = 0;                  // most drafted tokens
+    int max_leaves = 1;             // most branches; 1: a chain
+    std::span<const double> costs;  // milliseconds of passes that draft 0, 1, 2, ... tokens
+    // For a target that does not roll back: milliseconds to recompute a committed token after a
+    // rejection, and committed tokens of this pass.
     double again = 0;
     int n_tail = 1;
   };
 
-  // A new completion between these texts.
+  // Starts a completion between these texts.
   void begin(Tokens before, Tokens after);
   Draft plan(std::span<const Offer> offers, const Limits& limits);
-  // These tokens follow where the last plan began; the first n_emitted are part of the text now,
-  // unless `ended` says that it ended before.
+  // Learns from the tokens that follow the context of the last plan; the first n_emitted are part
+  // of the text now, unless `ended` cuts it before.
   void learn(Tokens known, std::size_t n_emitted);
-  // The text ended of itself behind so many tokens.
+  // Learns that the text was complete after n_emitted tokens.
   void ended(std::size_t n_emitted);
 
-  // Of the tokens whose place the last `learn` reached.
+  // Verdicts on the drafted tokens that the last `learn` decided.
   const std::vector<Outcome>& outcomes() const { return outcomes_; }
 
   AcceptanceModel model;
@@ -83,11 +85,11 @@ class Planner {
     Token token = kBreak;
     Index parent = -1, first_child = -1, next_sibling = -1;
     Evidence evidence;
-    unsigned sources = 0;  // bits of those that say so
+    unsigned sources = 0;  // bits of the sources that propose it
     AcceptanceModel::Features features{};
-    float prob = 0;       // given the parent
-    float path_prob = 0;  // given the context: it is accepted, and the text goes on after it
-    float expected = 0;   // such tokens on the way to here, this one included
+    float prob = 0;       // P(accepted | parent accepted)
+    float path_prob = 0;  // P(its path is accepted, and the text does not end before it)
+    float expected = 0;   // expected accepted tokens on the path, this one included
   };
 
   Node& at(Index i) { return nodes_[static_cast<std::size_t>(i)]; }
@@ -118,7 +120,7 @@ class Planner {
   std::vector<Outcome> outcomes_;
 
   std::vector<Token> after_;
-  std::vector<std::int32_t> last_seen_;  // by token: when in the document, or one of these
+  std::vector<std::int32_t> last_seen_;  // by token: last position in the document, or one of these
   static constexpr std::int32_t kNever = 0, kAfterOnly = -1;
   std::int32_t n_seen_ = 0;
   int n_emitted_ = 0, in_line_ = 0;
@@ -126,7 +128,7 @@ class Planner {
   std::vector<std::uint8_t> unended_;  // classes of the last tokens, which may be behind the end
   Token last_ = kBreak;
   float hit_rate_ = 0.5f;
-  // By source: recent share of right first tokens, and first tokens of the last proposals.
+  // By source: recent acceptance rate of first tokens, and first tokens of the last proposals.
   std::vector<float> source_hit_rates_;
   std::vector<Token> said_;
 };

@@ -1,4 +1,4 @@
-// The frozen index: a memory-mapped segment file.
+// The frozen index of files: a memory-mapped segment.
 #pragma once
 
 #include <cstdint>
@@ -24,7 +24,7 @@ struct Interval {
 // All methods are const and may run at the same time. Each block of the file is compared with its
 // checksum before it is first used; where one differs, or the file is cut short while it is open,
 // DamagedSegment is thrown. Even so nothing that is read is trusted, as a file may change later:
-// offsets are checked, and order only decides what is found.
+// offsets are checked, and a wrong order changes proposals alone.
 class Segment {
  public:
   using Dead = std::span<const std::uint8_t>;  // one byte per document, or none at all
@@ -39,7 +39,8 @@ class Segment {
   // Damaged blocks, ascending; n_blocks: the checksums themselves, n_blocks + 1: the header.
   std::vector<std::uint64_t> verify() const;
 
-  // Compares up to `n` more blocks; whether any are left. Lookups are quickest afterwards.
+  // Compares up to `n` more blocks with their checksums. Returns true while any are left; lookups
+  // are fastest afterwards.
   bool check_some(std::size_t n) const { return checks_.check_some(n); }
   bool is_checked() const { return checks_.state() == BlockChecks::kSound && file_.is_whole(); }
 

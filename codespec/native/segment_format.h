@@ -1,4 +1,4 @@
-// The segment file: what stands where, how tokens and keys are packed.
+// The format of segment files: sections, packed tokens and keys.
 //
 //   Header       128 bytes, checksum in it
 //   text         BitArray of id + 1; a separator, 0, before every document and at the end
@@ -26,7 +26,7 @@ namespace codespec {
 static_assert(std::endian::native == std::endian::little, "segments are little-endian");
 
 inline constexpr std::uint32_t kFormatVersion = 2;
-// A page: who checks a block loads nothing that is not used anyway.
+// A page, so that checking a block loads no page that is not read anyway.
 inline constexpr std::size_t kBlockBytes = std::size_t{1} << 12;
 inline constexpr std::size_t kKeyStride = 128;
 
@@ -45,12 +45,12 @@ struct Header {
   static Header make(std::uint64_t n_tokens, std::uint64_t n_docs, std::uint64_t n_positions,
                      std::uint64_t n_vocab);
   std::uint32_t compute_crc() const;
-  // Why this is not the header of a file of this version, or nothing.
+  // The reason why this is no header of this version; empty for a sound one.
   std::optional<std::string_view> complaint() const;
 };
 static_assert(sizeof(Header) == 128 && offsetof(Header, crc) == 124);
 
-// Offsets in bytes, a function of the header's counts. Meaningful for a header without complaint.
+// Offsets of sections in bytes, a function of the header's counts; for a sound header alone.
 struct Layout {
   std::uint64_t n_text, n_keys, n_blocks;
   int token_bits, position_bits;
@@ -59,7 +59,7 @@ struct Layout {
   explicit Layout(const Header& header);
 };
 
-// Bits that hold 0 to n.
+// Number of bits that hold 0 to n.
 constexpr int bits_for(std::uint64_t n) { return std::max(1, static_cast<int>(std::bit_width(n))); }
 
 // Integers of 1 to 32 bits each, end to end.
@@ -74,11 +74,11 @@ class BitArray {
     return static_cast<std::uint32_t>(word >> bit % 8 & ((std::uint64_t{1} << bits_) - 1));
   }
 
-  // Of the eight bytes that reading the i-th one reads.
+  // Offset of the eight bytes that a read of the i-th integer touches.
   const std::byte* address(std::size_t i) const { return data_ + i * bits_ / 8; }
   void prefetch(std::size_t i) const { codespec::prefetch(address(i)); }
 
-  // Room for n integers and for the reads beyond them.
+  // Bytes for n integers and the reads beyond them.
   static constexpr std::uint64_t n_bytes(std::uint64_t n, int bits) {
     return (n * static_cast<unsigned>(bits) + 7) / 8 + sizeof(std::uint64_t);
   }
@@ -129,7 +129,7 @@ class KeyPacker {
   // The bits of a key after its first `n` tokens, 1 to width().
   std::uint64_t rest(int n) const { return (std::uint64_t{1} << (width_ - n) * bits_) - 1; }
 
-  // Whether a key reaches the end of its context: equal keys then are equal contexts.
+  // True if a key holds its whole context: then equal keys are equal contexts.
   bool ended(std::uint64_t key) const { return (key & ((std::uint64_t{1} << bits_) - 1)) == 0; }
 
  private:

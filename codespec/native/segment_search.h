@@ -33,7 +33,7 @@ class ReversedContext {
   std::array<Token, kMaxDepth> tokens_;
 };
 
-// Guard: says of an address whether what is read there may be used; else it reads as 0.
+// Guard: checks if the bytes at an address are sound; others read as 0.
 template <typename Guard>
 class ContextSearch {
  public:
@@ -125,7 +125,8 @@ class ContextSearch {
     return begin;
   }
 
-  // Whether position i's context, equal in the first d tokens but not in the next, comes first.
+  // True if the context of position i, equal in the first d tokens but not in the next, sorts
+  // first.
   bool below(std::size_t i, const ReversedContext& context, int d) const {
     if (d == context.size()) return false;
     const std::uint32_t p = position(i);

@@ -25,7 +25,7 @@ Proposal BeforeCursor::draft(Tokens base, Tokens tail, int n_max, const Allowed&
   SharedAutomaton& shared = *automaton_.get;
   const std::size_t n = base.size() + tail.size();
   if (n < 2) return draft_anywhere(base.empty() ? tail : base, n_max, allowed);  // its tail is all
-  // A long text is not compared token by token each time: that would take its way through memory.
+  // A long text is not compared token by token each time: that would read all of its memory.
   const auto [n_same, n_before] = shared.quick([&](SuffixAutomaton& a) {
     const std::size_t n_base = a.n_changes() == n_changes_ ? base.size() : a.n_same(base);
     return std::pair(n_base < base.size() ? n_base : n_base + a.n_same(tail, n_base), a.size());

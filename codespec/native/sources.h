@@ -1,4 +1,4 @@
-// All texts that one request is drafted from, asked together.
+// All texts that one request drafts from, looked up together (prompt lookup).
 #pragma once
 
 #include <algorithm>
@@ -25,30 +25,32 @@ inline int checked_source(int source) {
   return source;
 }
 
-// The text before the cursor, which is made to read the context: its own tail is the match.
+// The text before the cursor. Its automaton is extended with the context, so that its own tail is
+// the match.
 class BeforeCursor {
  public:
   explicit BeforeCursor(AutomatonRef automaton) : automaton_(std::move(automaton)) {}
 
   // base: the same in all calls.
   Proposal draft(Tokens base, Tokens tail, int n_max, const Allowed& allowed);
-  // After a context wherever it stands, without reading it.
+  // A draft after any context, without extending the automaton.
   Proposal draft_anywhere(Tokens context, int n_max, const Allowed& allowed);
   std::int64_t distance(std::int64_t position) const { return n_tokens_ - position; }
 
  private:
   AutomatonRef automaton_;
-  std::uint64_t n_changes_ = ~std::uint64_t{0};  // as long as it reads what we made it read
+  std::uint64_t n_changes_ = ~std::uint64_t{0};  // equal while nobody else changed the automaton
   std::int64_t n_tokens_ = 0;
 };
 
-// Texts of one kind, elsewhere or after the cursor: the one with the longest match speaks.
+// Automata of one source, of other texts or of the text after the cursor: the one with the longest
+// match proposes.
 struct Automata {
   Matcher matcher;
   bool is_after = false;
 };
 
-// Frozen files.
+// Segments of one source.
 class Files {
  public:
   struct Part {
@@ -58,8 +60,8 @@ class Files {
   };
   explicit Files(std::vector<Part> parts) : parts_(std::move(parts)) {}
 
-  // The longest match of any segment, of equal ones that with the most votes. A segment that turns
-  // out to be damaged is asked no more.
+  // The proposal with the longest match of any segment, of equal ones that with the most votes. A
+  // segment that turns out to be damaged is skipped from then on.
   Proposal draft(Tokens context, int n_max, const Allowed& allowed);
 
  private:
@@ -77,17 +79,17 @@ class Sources {
     members_.push_back({source, std::move(kind)});
     n_sources_ = std::max(n_sources_, source + 1);
   }
-  // Above the largest source: a planner's tables have to be made for so many.
+  // One more than the largest source: the number that a planner's tables must be made for.
   int n_sources() const { return n_sources_; }
   std::size_t size() const { return members_.size(); }
 
-  // What one says after the base and `tail`, and what each says that has anything to say.
+  // Proposal of one source after base and `tail`; and all proposals that are not empty.
   Proposal draft(std::size_t i, Tokens tail, int n_max, const Allowed& allowed);
   std::vector<std::pair<std::size_t, Proposal>> draft_all(Tokens tail, int n_max,
                                                           const Allowed& allowed);
 
-  // The same without limits becomes offers that follow `path`; or what they say after the last
-  // token of that alone. How many do.
+  // Looks up base and `tail` in all sources; proposals become offers that follow `path`. ask_last:
+  // with the last token of the last tail alone as context. Returns the number of offers.
   std::size_t ask(Tokens tail, Tokens path, int n_max);
   std::size_t ask_last(int n_max);
 
@@ -107,13 +109,13 @@ class Sources {
   std::vector<Member> members_;
   int n_sources_ = 0;
   TokenArray base_;
-  // The end of the base, as much as matches can be long, and the last tail.
+  // The last tokens of the base, as many as a match can have, and the last tail.
   std::vector<Token> recent_;
   std::size_t n_recent_base_;
   std::vector<Offer> offers_;
 };
 
-// Raises ValueError where a planner has no tables for one of the sources.
+// Throws ValueError where a planner has no tables for one of the sources.
 inline void check_fits(const Sources& sources, const Planner& planner) {
   if (sources.n_sources() > planner.model.n_sources()) {
     throw nb::value_error("the planner was made for fewer sources");

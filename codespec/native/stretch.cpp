@@ -5,6 +5,7 @@
 #include <exception>
 
 #include "batch.h"
+#include "softmax.h"
 
 namespace codespec {
 namespace {
@@ -15,7 +16,7 @@ double ms_since(Clock::time_point start) {
   return std::chrono::duration<double, std::milli>(Clock::now() - start).count();
 }
 
-// A chain that the target can be handed: files may hold anything.
+// True if a chain may be handed to the target: damaged files may hold any ids.
 Draft draft(const Drafting& drafting, Tokens emitted, std::size_t n_max, std::size_t n_vocab) {
   const int n = static_cast<int>(n_max);
   drafting.sources->clear();
@@ -86,12 +87,17 @@ Stretch decode_stretch(const LlamaContext& target, Drafting drafting, const Stre
     }
     if (done.code != 0) break;
 
-    // As `verify.accept` has it for the likeliest token: row i follows the i-th drafted one.
+    // Equals `verify.accept` for greedy decoding: row i follows the i-th drafted token.
     const std::size_t n_before = done.tokens.size();
     std::size_t n_accepted = 0;
     while (true) {
-      last = static_cast<Token>(argmax({logits + n_accepted * target.n_vocab, target.n_vocab}));
+      const std::span row{logits + n_accepted * target.n_vocab, target.n_vocab};
+      last = static_cast<Token>(argmax(row));
       done.tokens.push_back(last);
+      if (limits.is_scored) {
+        const auto token = static_cast<std::size_t>(last);
+        done.log_probs.push_back(log_probability(row, token, row[token]));
+      }
       const auto end = limits.ends[static_cast<std::size_t>(last)];
       is_over |= end != StretchLimits::kGoesOn;
       const bool is_last = end == StretchLimits::kEndsText;

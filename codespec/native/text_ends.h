@@ -1,4 +1,4 @@
-// Where texts end: behind a line, mostly, and the sooner the fewer tokens came before.
+// Probability that a completion ends: mostly behind a line, and the sooner the fewer tokens it has.
 #pragma once
 
 #include <algorithm>
@@ -8,8 +8,8 @@
 
 namespace codespec {
 
-// P(a text ends behind a token), by whether that ends a line and how many tokens came before it.
-// What is drafted beyond the end is of no use, however likely the target would say it.
+// P(a completion ends behind a token), by the token's kind (line end or other) and the number of
+// tokens before it. Drafted tokens beyond the end are useless, however likely they are accepted.
 class TextEnds {
  public:
   float probability(bool is_line_end, std::size_t n_before) const {
@@ -27,7 +27,7 @@ class TextEnds {
  private:
   static constexpr std::size_t kSteps = 8;
   static constexpr float kMemory = 128;
-  // Before any text was seen: of lines, so many end one, and it counts as so many texts.
+  // Prior: share of line ends that end a text, and its weight in texts.
   static constexpr float kExpected = 0.5f, kDoubt = 4.0f;
   struct Cell {
     float n = 0, n_ended = 0;

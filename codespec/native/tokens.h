@@ -1,4 +1,4 @@
-// The vocabulary of this folder: what a token is, and what a lookup returns.
+// Types of this folder: tokens, and the proposal that a lookup returns.
 #pragma once
 
 #include <algorithm>
@@ -17,7 +17,7 @@ using Tokens = std::span<const Token>;
 // is read as a break.
 inline constexpr Token kBreak = -1;
 
-// Longest left context that is told apart. Longer matches do not predict better (0.97 of the
+// Longest context that is matched. Longer matches do not predict better (0.97 of the
 // tokens after a match of 33 or more are right), and every bound below follows from this one.
 inline constexpr int kMaxDepth = 64;
 

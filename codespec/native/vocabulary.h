@@ -1,4 +1,4 @@
-// The bytes of every token.
+// The bytes of every token, searched by prefix.
 #pragma once
 
 #include <cstdint>
@@ -18,12 +18,12 @@ class Vocabulary {
   explicit Vocabulary(const std::vector<std::string_view>& pieces);
 
   std::size_t size() const { return starts_.size() - 1; }
-  // Nothing for what is no id.
+  // The bytes of a token; empty for ids out of range.
   std::string_view piece(Token token) const;
   std::string text(Tokens tokens) const;
 
-  // Ids, ascending, of tokens that start with `wanted` (not empty) or that it starts with: a short
-  // beginning has tens of thousands, so some answers are kept. Valid until the next call.
+  // Ids, ascending, of tokens that `wanted` (not empty) is a prefix of, or that are a prefix of it.
+  // A short prefix has tens of thousands, so some answers are cached. Valid until the next call.
   Tokens compatible(std::string_view wanted);
   // Ids of tokens with `part` in their bytes. Takes some milliseconds.
   std::vector<Token> containing(std::string_view part) const;

@@ -1,4 +1,4 @@
-// A table of words and their tokens, and how text is split into words.
+// A cache of words and their tokens, and pre-tokenisation: splitting text into words.
 #pragma once
 
 #include <array>
@@ -12,14 +12,14 @@
 
 namespace codespec {
 
-// The published expressions that tokenizers split ASCII text with, before any merge.
+// The published pre-tokenisation expressions of BPE tokenizers, for ASCII text.
 enum class Splitting : std::uint8_t { kQwen2, kLlama3, kGpt2 };
 inline constexpr int kNumSplittings = 3;
 
 // End of the word that begins at `at`, a place within the text; beyond `at`.
 std::size_t word_end(std::string_view text, std::size_t at, Splitting splitting);
 
-// All methods may run at the same time. What is learned stays; a full table learns nothing more.
+// All methods may run at the same time. Words are never dropped; a full table learns no more.
 class WordTable {
  public:
   struct Span {

@@ -18,7 +18,7 @@ import torch
 from rich.table import Table
 
 from codespec.errors import CodespecError
-from codespec.train import bundle, card, evaluate, pipeline, sources
+from codespec.train import bundle, card, corpus_sources, evaluate, pipeline
 from codespec.train.corpus import Corpus
 from codespec.train.recipe import (
     DRAFT,
@@ -28,7 +28,7 @@ from codespec.train.recipe import (
     TARGET,
     further,
 )
-from codespec.train.train import Budget
+from codespec.train.train import TrainingBudget
 
 MB = 1_000_000
 DRAFT_SHARE = 0.15  # of the minutes of `all`
@@ -98,26 +98,26 @@ def measure_options(command: Any) -> Any:
 
 def named_sources(
     envs: tuple[Path, ...], npms: tuple[Path, ...], extras: tuple[str, ...], package_mb: float
-) -> Iterator[sources.Source]:
+) -> Iterator[corpus_sources.CorpusSource]:
     limit = int(package_mb * MB)
-    yield sources.standard_library(5 * limit)
+    yield corpus_sources.standard_library(5 * limit)
     for env in envs:
-        yield from sources.python_environment(env, limit)
+        yield from corpus_sources.python_environment(env, limit)
     for npm in npms:
-        yield from sources.npm_environment(npm, limit // 6)
+        yield from corpus_sources.npm_environment(npm, limit // 6)
     for extra in extras:
         folder, _, licence = extra.rpartition("=")
         if not Path(folder).is_dir():
             raise click.BadParameter(
                 f"{extra}: want DIR=SPDX with an existing folder", param_hint="--extra"
             )
-        yield sources.extra_folder(Path(folder), licence, limit)
+        yield corpus_sources.extra_folder(Path(folder), licence, limit)
 
 
-def budget_of(minutes: float | None, tokens: int | None) -> Budget:
+def budget_of(minutes: float | None, tokens: int | None) -> TrainingBudget:
     if (minutes is None) == (tokens is None):
         raise click.UsageError("give either --minutes or --tokens")
-    return Budget(minutes, tokens)
+    return TrainingBudget(minutes, tokens)
 
 
 @click.group(help=__doc__)
@@ -167,7 +167,7 @@ def everything(
     pipeline.make_tokenizer(data, out)
     for name, share in ((TARGET.name, 1 - DRAFT_SHARE), (DRAFT.name, DRAFT_SHARE)):
         # Tokens cost the small model less, so a budget of tokens is not divided.
-        part = Budget(minutes=whole.minutes * share) if whole.minutes else whole
+        part = TrainingBudget(minutes=whole.minutes * share) if whole.minutes else whole
         left = None if stop_at is None else stop_at - time.monotonic()
         state = pipeline.train_model(
             recipes[name], data, out, part, device, workers, stop_after_s=left, to=to

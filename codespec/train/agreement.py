@@ -1,4 +1,4 @@
-"""Whether llama.cpp computes what torch computes: the same tokens through both, logits compared."""
+"""A check that llama.cpp computes what torch computes: logits of both for the same tokens."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ import torch
 from codespec.backends.llama import load_model
 from codespec.backends.llama.loader import last_cause, lib
 from codespec.errors import ModelError
-from codespec.train.model import Llama
+from codespec.training.network import Llama
 
 GGML_TYPE_F32 = 0
 FLASH_ATTENTION_OFF = 0

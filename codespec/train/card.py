@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from codespec.train.corpus import HELD_OUT
-from codespec.train.fim import CUTS, CUTS_OF_FINISHED, Rules
+from codespec.train.fim_cuts import CUTS, CUTS_OF_FINISHED, Rules
 from codespec.train.recipe import Recipe
 
 N_LISTED = 120  # packages; the smaller ones share one paragraph
@@ -173,7 +173,7 @@ def shares_of(cuts: Rules) -> str:
 
 
 def notes(out: Path) -> str:
-    """What NOTES.md in the run's folder says that no log knows, as a paragraph of its own."""
+    """The text of NOTES.md in the run's folder, which no log knows, as a paragraph of its own."""
     path = out / "NOTES.md"
     return "\n\n" + path.read_text(encoding="utf-8").strip() if path.exists() else ""
 
@@ -219,7 +219,7 @@ def training_table(out: Path, recipes: Sequence[Recipe]) -> str:
 
 
 def phases_table(recipe: Recipe) -> str:
-    """What the rows of a training were made of, from the recipe."""
+    """A table of the phases: what the rows of each were made of, from the recipe."""
     head = (
         *("up to", "tokens a row", "rows a step", "FIM", "finished", "other files"),
         *("outside middles", "end"),
@@ -262,6 +262,17 @@ def agreement_table(report: dict[str, Any], recipes: Sequence[Recipe]) -> str:
     return table(head, rows)
 
 
+_PEOPLE_OUT = (
+    "Taken out of all texts by rule: lines that say whose they are (copyrights, licences,\n"
+    "authors, who signed off), the names in such values, and e-mail addresses that are not for\n"
+    "examples."
+)
+_PEOPLE_IN = (
+    "Names and e-mail addresses of people in it were not taken out: suggestions are kept free of\n"
+    "those that nothing of the user's names."
+)
+
+
 def corpus_line(manifest: dict[str, Any], packages: dict[str, dict[str, Any]]) -> str:
     languages: Counter[str] = Counter()
     licences: Counter[str] = Counter()
@@ -278,5 +289,6 @@ def corpus_line(manifest: dict[str, Any], packages: dict[str, dict[str, Any]]) -
         f"{split['train'] / 1e6:.1f} MB for training, {split['validation'] / 1e6:.1f} MB for "
         f"validation, {split['heldout'] / 1e6:.1f} MB held out, from {len(packages)} packages,\n"
         "after removal of exact and near copies, generated, minified and vendored files.\n\n"
+        f"{_PEOPLE_OUT if manifest.get('without_people') else _PEOPLE_IN}\n\n"
         f"By language: {shares(languages)}.\n\nBy licence: {shares(licences)}."
     )

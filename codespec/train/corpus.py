@@ -3,7 +3,8 @@ and split.
 
 Layout on disk: `text.bin` (all files, UTF-8, one after the other), `documents.npz` (offset, length,
 split, package, language of each, and their paths) and `manifest.json` (packages with licence and
-bytes, what was refused and why). No text of the held-out packages, nor a near-copy of one, is ever
+bytes, what was refused and why). Lines and values that name people, and e-mail addresses, are taken
+out (`scrub`). No text of the held-out packages, nor a near-copy of one, is ever
 in the training split.
 """
 
@@ -22,8 +23,9 @@ import numpy as np
 import numpy.typing as npt
 
 from codespec.errors import InputError
-from codespec.train.dedup import DuplicateFilter
-from codespec.train.sources import LANGUAGE_NAMES, LANGUAGES, Source
+from codespec.train.corpus_sources import LANGUAGE_NAMES, LANGUAGES, CorpusSource
+from codespec.train.scrub import without_people
+from codespec.training.dedup import DuplicateFilter
 
 # httpx2 continues httpx: a successor is a copy that no file comparison finds whole.
 HELD_OUT = frozenset(
@@ -85,7 +87,7 @@ MAX_LINE, MAX_MEAN_LINE = 1_000, 100
 
 @dataclass(slots=True)
 class Package:
-    """What the manifest says of an admitted source."""
+    """The manifest's entry of an admitted source."""
 
     licence: str
     version: str
@@ -115,7 +117,7 @@ def why_skipped(path: Path, raw: bytes) -> str | None:
 
 
 def build(
-    sources: list[Source], out: Path, report: Callable[[str], None] = lambda _: None
+    sources: list[CorpusSource], out: Path, report: Callable[[str], None] = lambda _: None
 ) -> dict[str, object]:
     """Writes the corpus folder and returns its manifest. Cost: about 5 MB/s of admitted text.
 
@@ -159,6 +161,7 @@ def build(
         "packages": {name: asdict(p) for name, p in packages.items()},
         "refused": refused,
         "skipped_files": dict(skipped),
+        "without_people": True,
     }
     (out / "manifest.json").write_text(json.dumps(manifest, indent=1), encoding="utf-8")
     return manifest
@@ -197,9 +200,9 @@ class Writer:
         return np.frombuffer("\n".join(self._paths).encode("utf-8", "replace"), np.uint8)
 
 
-def kept_files(source: Source, skipped: Counter[str]) -> Iterator[tuple[Path, str]]:
-    """(path in its source, text) of the files worth training on; skipped counts the others by
-    reason.
+def kept_files(source: CorpusSource, skipped: Counter[str]) -> Iterator[tuple[Path, str]]:
+    """(path in its source, text without people) of the files worth training on; skipped counts the
+    others by reason.
     """
 
     def order(path: Path) -> bytes:
@@ -214,7 +217,7 @@ def kept_files(source: Source, skipped: Counter[str]) -> Iterator[tuple[Path, st
         except (OSError, UnicodeDecodeError):
             reason, text = "unreadable", ""
         if reason is None:
-            yield inside, text
+            yield inside, without_people(text, path.name)
         else:
             skipped[reason] += 1
 

@@ -17,11 +17,12 @@ import numpy as np
 import numpy.typing as npt
 from tokenizers import Tokenizer
 
-from codespec.index.languages import language_of
-from codespec.train import tokenizer as vocabulary
+from codespec.languages.registry import language_of
+from codespec.train import bpe
 from codespec.train.corpus import Corpus
-from codespec.train.fim import FINISHED_RATE, Fim
+from codespec.train.fim_cuts import FINISHED_RATE, Fim
 from codespec.train.packing import Packages
+from codespec.training import qwen2
 
 CHARS_PER_TOKEN = 3.4  # of this tokenizer on this corpus; only sets the size of the windows
 HEADER_RATE = 0.05  # plain files that begin with the file separator, so that it means something
@@ -29,7 +30,7 @@ SHORTEST = 48  # tokens of room worth starting another window in
 CONTEXT_SHARE = 0.5  # of a row, what text of other files takes at most
 
 
-class Window(NamedTuple):
+class TrainingWindow(NamedTuple):
     """A piece of a document, and whether the document starts with it."""
 
     document: int
@@ -58,7 +59,7 @@ class Windows:
     def __len__(self) -> int:
         return len(self._document)
 
-    def __getitem__(self, number: int) -> Window:
+    def __getitem__(self, number: int) -> TrainingWindow:
         """The window with this number in the stream."""
         epoch, index = divmod(number, len(self))
         if epoch != self._epoch:
@@ -72,7 +73,7 @@ class Windows:
             start = text.find("\n", start) + 1 or start
         # Half a window more than the pieces are apart: rows are filled to the brim even where text
         # is dense.
-        return Window(document, text[start : start + self._size * 3 // 2], start == 0)
+        return TrainingWindow(document, text[start : start + self._size * 3 // 2], start == 0)
 
 
 class Rows:
@@ -98,8 +99,8 @@ class Rows:
         self._windows = Windows(corpus, split, n_tokens, seed)
         self._corpus = corpus
         self._fim = Fim(tokenizer)
-        self._header = vocabulary.token_id(tokenizer, vocabulary.FILE_SEPARATOR)
-        repository = vocabulary.token_id(tokenizer, vocabulary.REPO_NAME)
+        self._header = bpe.token_id(tokenizer, qwen2.FILE_SEPARATOR)
+        repository = bpe.token_id(tokenizer, qwen2.REPO_NAME)
         self._packages = Packages(
             corpus, corpus.documents(split), self._fim.encode, repository, self._header
         )

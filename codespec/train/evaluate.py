@@ -20,10 +20,12 @@ from tokenizers import Tokenizer
 from torch import Tensor
 
 from codespec.errors import InputError
-from codespec.train import tokenizer as vocabulary
+from codespec.train import bpe
 from codespec.train.corpus import HELD_OUT, Corpus
-from codespec.train.fim import Fim, line_bounds
-from codespec.train.model import Llama
+from codespec.train.fim_cuts import Fim
+from codespec.training import qwen2
+from codespec.training.line_cuts import line_bounds
+from codespec.training.network import Llama
 
 N_CONTEXT = 1024  # tokens a chunk of running text
 N_PREFIX, N_SUFFIX = 768, 192  # tokens of a FIM prompt at most
@@ -64,7 +66,7 @@ def chunks(tokenizer: Tokenizer, texts: list[str], n_ctx: int) -> Iterator[Tenso
 
     An end token precedes each text.
     """
-    plain, end = vocabulary.as_text(tokenizer), vocabulary.token_id(tokenizer, vocabulary.END)
+    plain, end = bpe.as_text(tokenizer), bpe.token_id(tokenizer, qwen2.END)
     step = min(N_CONTEXT, n_ctx)
     for text in texts:
         ids = torch.tensor([end, *plain.encode(text).ids])
@@ -134,7 +136,7 @@ def line_cases(texts: list[str], n: int) -> list[tuple[str, str, str]]:
         text = rng.choice(texts)
         first, end = line_bounds(text, rng.randrange(len(text)))
         line = text[first:end]
-        pieces = vocabulary.PIECES.pre_tokenize_str(line)
+        pieces = qwen2.PIECES.pre_tokenize_str(line)
         starts = [
             at for piece, (at, _) in pieces if piece.strip() and end - first - at >= MIN_MIDDLE
         ]

@@ -20,17 +20,20 @@ import torch
 from tokenizers import Tokenizer
 from torch import Tensor
 
-from codespec.train import tokenizer as vocabulary
+from codespec.train import bpe
 from codespec.train.corpus import Corpus
 from codespec.train.data import Rows
 from codespec.train.recipe import Phase
+from codespec.training import qwen2
 
 _Made: TypeAlias = tuple[npt.NDArray[np.int32], int]
 
 
 @dataclass(slots=True)
 class Position:
-    """Where a feed stands. windows: the next window's number, of each stream."""
+    """A feed's place in the corpus. windows: the next window's number in each stream; turn: the
+    stream that the next batch comes from.
+    """
 
     windows: list[int]
     turn: int = 0
@@ -52,8 +55,8 @@ class Feed:
         """pool: of `processes`; None makes each batch when it is asked for. device: of batches."""
         self._phase, self._seed, self._position, self._pool = phase, seed, position, pool
         self._device = device
-        self._middle = vocabulary.token_id(tokenizer, vocabulary.FIM_MIDDLE)
-        self._end = vocabulary.token_id(tokenizer, vocabulary.END)
+        self._middle = bpe.token_id(tokenizer, qwen2.FIM_MIDDLE)
+        self._end = bpe.token_id(tokenizer, qwen2.END)
         n_streams = len(position.windows)
         self._ahead: dict[int, Future[_Made]] = {}
         self._rows: Rows | None = None

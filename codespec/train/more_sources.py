@@ -23,7 +23,7 @@ from pathlib import Path
 
 from pip._internal.models.index import PyPI
 
-from codespec import programs
+from codespec.system import programs
 
 INDEX = os.environ.get("PIP_INDEX_URL", PyPI.simple_url)
 

@@ -43,9 +43,8 @@ class Packages:
             self._by_package.setdefault(corpus.package(document), []).append(document)
 
     def context(self, document: int, text: str, room: int, rng: random.Random) -> list[int]:
-        """What goes before a text of a document, at most room tokens; nothing where its package has
-        no other file, or where there is no room.
-        """
+        """Tokens of other files that go before a text of a document, at most room of them; none
+        where its package has no other file, or where there is no room."""
         corpus, package = self._corpus, self._corpus.package(document)
         others = [d for d in self._by_package[package] if d != document]
         last = [self._file, *self._encode(f"{corpus.path(document)}\n")]

@@ -17,13 +17,14 @@ from rich.progress import BarColumn, SpinnerColumn, TextColumn, TimeElapsedColum
 from tokenizers import Tokenizer
 
 from codespec.errors import InputError
-from codespec.progress import BarOrLines
-from codespec.train import bundle, corpus, evaluate, export, tokenizer
+from codespec.system.progress import BarOrLines
+from codespec.train import bpe, bundle, corpus, evaluate
 from codespec.train.corpus import Corpus
-from codespec.train.model import Llama
+from codespec.train.corpus_sources import CorpusSource
 from codespec.train.recipe import Recipe
-from codespec.train.sources import Source
-from codespec.train.train import Budget, State, Trainer, load_model
+from codespec.train.train import State, Trainer, TrainingBudget, load_model
+from codespec.training import export
+from codespec.training.network import Llama
 
 N_AGREEMENT_TOKENS = 512
 
@@ -41,7 +42,7 @@ def progress_bar() -> BarOrLines:
     )
 
 
-def build_corpus(sources: Iterable[Source], out: Path) -> Corpus:
+def build_corpus(sources: Iterable[CorpusSource], out: Path) -> Corpus:
     """out/corpus. Raises: InputError if no source is admitted."""
     folder = out / "corpus"
     if not (folder / "manifest.json").exists():
@@ -71,15 +72,15 @@ def make_tokenizer(data: Corpus, out: Path, start: Path | None = None) -> Tokeni
     if not path.exists():
         with progress_bar() as bar:
             bar.add_task("tokenizer: learning the merges", total=None)
-            tokenizer.train(tokenizer.sample(data)).save(str(path))
-    return tokenizer.load(path)
+            bpe.train(bpe.sample(data)).save(str(path))
+    return bpe.load(path)
 
 
 def train_model(
     recipe: Recipe,
     data: Corpus,
     out: Path,
-    budget: Budget,
+    budget: TrainingBudget,
     device: str,
     n_workers: int,
     start: Path | None = None,
@@ -94,7 +95,7 @@ def train_model(
     folder = out / recipe.name
     if (folder / "final.pt").exists():
         return None
-    words = tokenizer.load(out / "tokenizer.json")
+    words = bpe.load(out / "tokenizer.json")
 
     def on_save(model: Llama, state: State) -> None:
         if to is not None:
@@ -132,9 +133,7 @@ def export_model(name: str, out: Path, quantisation: str = "q8_0", fim_order: st
     """out/<name>.gguf from out/<name>/final.pt."""
     path = out / f"{name}.gguf"
     model = load_model(out / name / "final.pt")
-    export.write_gguf(
-        path, model, tokenizer.load(out / "tokenizer.json"), quantisation, name, fim_order
-    )
+    export.write_gguf(path, model, bpe.load(out / "tokenizer.json"), quantisation, name, fim_order)
     return path
 
 
@@ -214,7 +213,7 @@ def measure_agreement(name: str, data: Corpus, out: Path) -> dict[str, object]:
 
     final = out / name / "final.pt"
     model, words = (
-        (load_model(final), tokenizer.load(out / "tokenizer.json"))
+        (load_model(final), bpe.load(out / "tokenizer.json"))
         if final.exists()
         else export.read_gguf(out / f"{name}.gguf")
     )

@@ -1,4 +1,4 @@
-"""What a training run is made of, and the two recipes of the models that ship."""
+"""Recipes of training runs: phases, batches and rates, and the two of the models that ship."""
 
 from __future__ import annotations
 
@@ -6,8 +6,9 @@ import zlib
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from codespec.train.fim import FINISHED_RATE
-from codespec.train.model import ModelConfig
+from codespec.train.fim_cuts import FINISHED_RATE
+from codespec.training.network import ModelConfig
+from codespec.training.optim import SMALL_MATRIX_LR, SMALL_OTHER_LR
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +43,8 @@ class Phase:
 class Recipe:
     """Model, batch shapes, learning rates. The schedule is warmup, stable, linear decay to zero (Hu
     et al. 2024). n_streams: of batches, which processes make ahead where the device is no CPU.
-    teacher: the recipe whose finished model's law is learned instead of the text's own tokens.
+    teacher: the recipe whose finished model's next-token distribution is learned, not the text's
+    own tokens.
     """
 
     name: str
@@ -108,8 +110,8 @@ DRAFT = Recipe(
     "codespec-draft",
     ModelConfig(n_embd=96, n_layers=2, n_heads=2, n_kv_heads=1, head_dim=32, n_ff=288),
     PHASES,
-    matrix_lr=0.03,
-    other_lr=6e-3,
+    matrix_lr=SMALL_MATRIX_LR,
+    other_lr=SMALL_OTHER_LR,
 )
 RECIPES = {recipe.name: recipe for recipe in (TARGET, DRAFT)}
 

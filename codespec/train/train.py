@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import json
 import logging
-import os
-import pickle
 import time
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
@@ -24,40 +22,25 @@ from tokenizers import Tokenizer
 from torch import Tensor
 
 from codespec.errors import InputError, ModelError
-from codespec.train import divergence
 from codespec.train.corpus import Corpus
 from codespec.train.data import Rows
 from codespec.train.feed import Feed, Position, processes
-from codespec.train.model import Llama, ModelConfig, likeliest
-from codespec.train.optim import Muon, make_optimisers
-from codespec.train.parallel import GradientPool, precision, try_to_compile
 from codespec.train.recipe import Phase, Recipe
+from codespec.training import divergence
+from codespec.training.budget import TrainingBudget
+from codespec.training.network import Llama, ModelConfig, likeliest
+from codespec.training.optim import make_optimisers, set_lr
+from codespec.training.parallel import GradientPool, precision, try_to_compile
+from codespec.training.torch_files import read_torch, write_torch
 
 CHECKPOINT_SECONDS = 120.0
 VALIDATION_SECONDS = 300.0
 VALIDATION_ROWS, VALIDATION_TOKENS = 16, 512
 
 
-@dataclass(frozen=True, slots=True)
-class Budget:
-    """One of the two, or both: what is spent first counts."""
-
-    minutes: float | None = None
-    tokens: int | None = None
-
-    def __post_init__(self) -> None:
-        if self.minutes is None and self.tokens is None:
-            raise ValueError("give the budget in minutes or in tokens")
-
-    def progress(self, seconds: float, tokens: int) -> float:
-        """Share of it that is spent; 1 and more: all."""
-        by_time = seconds / 60 / self.minutes if self.minutes else 0.0
-        return max(by_time, tokens / self.tokens if self.tokens else 0.0)
-
-
 @dataclass(slots=True)
 class State:
-    """Where a run stands; all of it goes into the checkpoint."""
+    """Progress of a run; all of it goes into the checkpoint."""
 
     step: int = 0
     tokens: int = 0
@@ -90,7 +73,8 @@ class Trainer:
     ) -> None:
         """start: the weights to begin with, of the recipe's shape; None: random ones. n_workers:
         threads on a CPU; elsewhere processes that make batches. on_save: called after each
-        checkpoint. teacher: whose law is learned, of the same vocabulary; None: the text's tokens.
+        checkpoint. teacher: a model of the same vocabulary, whose next-token distributions are
+        learned; None: the text's tokens are.
         """
         torch.manual_seed(recipe.seed)
         if device == "cpu":
@@ -118,13 +102,13 @@ class Trainer:
 
     def run(
         self,
-        budget: Budget,
+        budget: TrainingBudget,
         on_step: Callable[[State, float], None] = lambda _state, _progress: None,
         stop_after_s: float | None = None,
     ) -> State:
         """Trains until the budget is spent; on_step gets state and progress after every step.
 
-        stop_after_s: of this call; the rest of the budget is left to another one.
+        stop_after_s: longest duration of this call; another one spends the rest of the budget.
         """
         stop_at = None if stop_after_s is None else self._clock() + stop_after_s
         with ExitStack() as closing_all:
@@ -145,18 +129,18 @@ class Trainer:
                 "weights": self.model.state_dict(),
                 "state": asdict(self.state),
             }
-            write_atomically(self.folder / "final.pt", weights)
+            write_torch(self.folder / "final.pt", weights)
         return self.state
 
     def _run(
         self,
-        budget: Budget,
+        budget: TrainingBudget,
         pool: GradientPool,
         makers: ProcessPoolExecutor | None,
         on_step: Callable[[State, float], None],
         stop_at: float | None,
     ) -> bool:
-        """Whether the budget is spent."""
+        """True once the budget is spent, False where time to stop came first."""
         state, started = self.state, self._clock() - self.state.seconds
         saved = validated = state.seconds
         progress = budget.progress(state.seconds, state.tokens)
@@ -238,7 +222,7 @@ class Trainer:
             "adamw": self.adamw.state_dict(),
             "rng": torch.get_rng_state(),
         }
-        write_atomically(self.folder / "checkpoint.pt", content)
+        write_torch(self.folder / "checkpoint.pt", content)
         self._on_save(self.model, self.state)
 
     def _restore(self, content: dict[str, Any]) -> None:
@@ -260,31 +244,6 @@ class Trainer:
 def recipe_key(recipe: Recipe) -> str:
     """The recipe as text: two runs may continue each other only if it is equal."""
     return json.dumps(asdict(recipe), sort_keys=True)
-
-
-def set_lr(optimiser: Muon | torch.optim.AdamW, lr: float, **options: float) -> None:
-    for group in optimiser.param_groups:
-        group.update(options, lr=lr)
-
-
-def write_atomically(path: Path, content: object) -> None:
-    """Raises: InputError where it cannot be written; what was there stays."""
-    temporary = path.with_suffix(".tmp")
-    try:
-        torch.save(content, temporary)
-        os.replace(temporary, path)
-    except (OSError, RuntimeError) as error:  # torch's own for a disk that is full
-        temporary.unlink(missing_ok=True)
-        cause = str(error).partition("\n")[0]
-        raise InputError(f"{path} cannot be written: {cause}", "Is the disk full?") from error
-
-
-def read_torch(path: Path, device: torch.device) -> dict[str, Any]:
-    """A file that `write_atomically` wrote; tensors and plain data only, no code."""
-    try:
-        return torch.load(path, weights_only=True, map_location=device)
-    except (OSError, RuntimeError, EOFError, pickle.UnpicklingError) as error:
-        raise ModelError(f"{path} cannot be read: {error}", "Train it first, or again.") from error
 
 
 def load_model(path: Path) -> Llama:

@@ -8,7 +8,7 @@ import sys
 
 
 def codespec(*args: object, check: bool = True, **env: str) -> tuple[str, str, int]:
-    """Run it; (stdout, stderr, exit code)."""
+    """Run the command. Returns: (stdout, stderr, exit code)."""
     done = subprocess.run(
         [sys.executable, "-m", "codespec", *map(str, args)],
         capture_output=True,
@@ -23,7 +23,7 @@ def codespec(*args: object, check: bool = True, **env: str) -> tuple[str, str, i
 
 
 def error(*args: object, **env: str) -> str:
-    """What a user reads of a failure; tracebacks are none."""
+    """The error message of a failing command; a traceback is none."""
     _, stderr, code = codespec(*args, check=False, **env)
     assert code != 0
     assert "Traceback" not in stderr

@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from codespec.backends.llama import kernels
-from codespec.drafters.cost import CostCurve
+from codespec.cost.cost_curve import CostCurve
 
 
 def bench(*args: object, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -180,7 +180,8 @@ def test_an_unknown_revision_is_named(tmp_path: Path) -> None:
 
 def test_typing_in_an_indexed_workspace(tmp_path: Path) -> None:
     lines = [
-        f"def function_{i}(first, second):\n    return first + {i} * second\n" for i in range(40)
+        f"def function_{i}(first, second):\n    return first + {i} * scaled(second)\n"
+        for i in range(40)
     ]
     folder = tmp_path / "project"
     folder.mkdir()
@@ -188,7 +189,7 @@ def test_typing_in_an_indexed_workspace(tmp_path: Path) -> None:
     done = bench(
         *("hop", "--workspace", folder, "--lines", 1, "--key-ms", 0, "--rest-ms", 0),
         *("--threads", 1),
-        *("--storm", 40, "--json"),
+        *("--edits", 5, "--storm", 40, "--json"),
         CODESPEC_CACHE_DIR=str(tmp_path / "cache"),
     )
     assert done.returncode == 0, done.stderr
@@ -201,3 +202,8 @@ def test_typing_in_an_indexed_workspace(tmp_path: Path) -> None:
     kinds = ("suggestion by the model", "typed through", "nothing to suggest, by the model")
     kinds = (*kinds, "nothing to suggest, without the model", "first")
     assert sum(rows[kind]["n"] for kind in kinds if kind in rows) >= 10
+    # What was changed twice is to be changed in the next line.
+    edits = rows["next edit"]
+    assert edits["n"] >= 3
+    assert edits["n"] + rows.get("no next edit", {"n": 0})["n"] == 5
+    assert 0 < rows["next edit, in the engine"]["p50_ms"] < edits["p50_ms"]

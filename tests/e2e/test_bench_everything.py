@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from codespec.cli.bench import command as bench
 from codespec.errors import InputError
 from codespec_bench import everything, results
-from codespec_bench.everything import Step
+from codespec_bench.everything import LeftOutStep, Step
 from tests.e2e.conftest import wait_until_gone
 
 CURVE = Step("curve", ("curve", "--context", "32", "--repeats", "1"), 1, "curve")
@@ -146,7 +146,7 @@ def test_interrupted_it_tells_what_it_has(
 def test_names_with_brackets_are_printed_as_they_are(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    broken = everything.Outcome(BROKEN, [], why="/a[/b]: no such [file]")
+    broken = everything.Outcome(BROKEN, [], said="/a[/b]: no such [file]")
     file = tmp_path / "a [" / "b].jsonl"
     file.parent.mkdir()
     everything.print_outcomes([broken], file)
@@ -171,8 +171,9 @@ def test_with_json_what_was_left_out_is_said_beside_it_and_all_of_it_is_a_failur
 
 
 def test_where_every_step_fails_the_error_says_why_and_what_to_try() -> None:
-    outcomes = [everything.Outcome(CURVE, [], why=everything.TIME_UP)]
-    outcomes += [everything.Outcome(BROKEN, [], why="no repository")] * 2
+    outcomes = [everything.Outcome(CURVE, [], cause=LeftOutStep.TIME_UP)]
+    failed = everything.Outcome(BROKEN, [], cause=LeftOutStep.FAILED, said="no repository")
+    outcomes += [failed] * 2
     error = everything.nothing(outcomes)
     assert error.message == "nothing was measured: the time was up; no repository"
     assert "codespec bench replay /" in error.hint

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from codespec.backends.fake import FakeTarget, hashed_logits
 from codespec.cli import main
-from codespec.models.registry import BUNDLED_DRAFT, bundled
+from codespec.models.bundled_pair import BUNDLED_DRAFT, bundled
 from codespec_bench import models
 
 LIBRARY = Path(sysconfig.get_paths()["stdlib"])

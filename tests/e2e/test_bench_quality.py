@@ -12,10 +12,10 @@ from click.testing import CliRunner
 
 from codespec.cli import main
 from codespec.config import load_settings
-from codespec.models.registry import BUNDLED_DRAFT, bundled
+from codespec.models.bundled_pair import BUNDLED_DRAFT, bundled
 from codespec_bench import quality
-from codespec_bench.places import Place, places_in
-from codespec_bench.quality import Answer
+from codespec_bench.places import FINISHED, KINDS, CutPlace, places_in
+from codespec_bench.quality import AnswerAtPlace
 from codespec_bench.quality_report import configs_of
 
 LIBRARY = Path(sysconfig.get_paths()["stdlib"])
@@ -36,6 +36,8 @@ def test_any_model_and_chosen_contexts(tmp_path: Path) -> None:
         str(bundled(BUNDLED_DRAFT)),
     ]
     args += ["--draft-model", "none", "--only", "file", "--only", "+symbols"]
+    for kind in (*KINDS, FINISHED):
+        args += ["--kind", kind]
     result = CliRunner().invoke(main, [*args, "--json", "--answers", str(answers)])
     assert result.exit_code == 0, result.output
     rows = [json.loads(line) for line in result.stdout.splitlines()]
@@ -51,9 +53,13 @@ def test_any_model_and_chosen_contexts(tmp_path: Path) -> None:
     given = [row for row in given if row["kind"] != "finished"]
     shown = [row for row in given if row["config"] == "file" and row["text"]]
     assert len(shown) == by["file", "all", "all"]["shown"] * 6
-    again = CliRunner().invoke(main, [*args, "--json"])
-    same = [{**json.loads(line), "ms_p50": 0} for line in again.stdout.splitlines()]
+    again = CliRunner().invoke(main, [*args, "--json", "--against", str(answers)])
+    printed = [json.loads(line) for line in again.stdout.splitlines()]
+    same = [{**row, "ms_p50": 0} for row in printed if row["bench"] == "quality"]
     assert same == [{**row, "ms_p50": 0} for row in rows]
+    gained = [row for row in printed if row["bench"] == "quality-against"]
+    assert {row["config"] for row in gained} == {"truth", "file", "+symbols"}
+    assert all(row["exact_gain"] == row["breaks_gain"] == 0 for row in gained)
 
 
 def git(folder: Path, *args: str) -> None:
@@ -70,7 +76,7 @@ def package(folder: Path) -> Path:
     return folder
 
 
-def asked_in(places: list[Place], config: str) -> dict[tuple[str, str], Answer]:
+def asked_in(places: list[CutPlace], config: str) -> dict[tuple[str, str], AnswerAtPlace]:
     settings = load_settings({"model": {"target": str(bundled(BUNDLED_DRAFT)), "draft": ""}})
     _, answers = quality.run(places, {config: configs_of(settings)[config]})
     return {(a.place.prefix, a.place.truth): a for a in answers if a.config == config}

@@ -18,7 +18,8 @@ from codespec.backends.llama import LlamaTokenizer, load_model
 from codespec.cli import main
 from codespec.config import Settings, load_settings
 from codespec.models import library
-from codespec.models.registry import BUNDLED_TARGET, bundled
+from codespec.models.bundled_pair import BUNDLED_TARGET, bundled
+from codespec.reasons import NoSuggestion, ShapeReason, Trimming
 from codespec.requests import Completion, CompletionRequest
 from tests.e2e.command_line import codespec, error
 from tests.engines import strict_engine
@@ -54,6 +55,8 @@ def test_complete_json(repository):
     result = json.loads(stdout)
     assert result["text"]
     assert 0 < result["n_tokens"] <= 24
+    assert ShapeReason(result["shape_why_key"]).text == result["shape_why"]
+    assert [Trimming(key).text for key in result["trimmed_keys"]] == result["trimmed"]
     assert result["backend"] == "cpu"
     assert result["model"]
     assert result["ms"] > 0
@@ -152,6 +155,7 @@ def test_programs_are_told_why_there_is_nothing(tmp_path):
     (tmp_path / ".env").write_text("a = 1\n")
     result = json.loads(codespec("complete", f"{tmp_path / '.env'}:1:1", "--json")[0])
     assert (result["text"], "secrets" in result["reason"]) == ("", True)
+    assert result["reason_key"] == "excluded"
 
 
 @pytest.mark.parametrize("how", [[], ["--json"]])
@@ -161,7 +165,7 @@ def test_an_answer_of_no_model_is_a_failure(tmp_path, monkeypatch, how):
             pass
 
         def complete(self, request: CompletionRequest) -> Completion:
-            return Completion(reason="the daemon ended")
+            return Completion(why=NoSuggestion.FAILED, detail="the daemon ended")
 
         def close(self):
             pass
@@ -346,7 +350,7 @@ def test_errors_that_nobody_foresaw_name_their_cause(monkeypatch):
         def load(*_, **__):
             raise error
 
-        monkeypatch.setattr("codespec.cli.models.load_settings", load)
+        monkeypatch.setattr("codespec.cli.models.list.load_settings", load)
         return CliRunner().invoke(main, ["models", "list"])
 
     gone = fail(PermissionError(13, "Permission denied", "/some/file"))
@@ -389,3 +393,7 @@ def test_index_of_nothing(tmp_path):
     assert "a file, not a folder" in error("index", tmp_path / "a.py")
     (tmp_path / "empty").mkdir()
     assert json.loads(codespec("index", tmp_path / "empty", "--json")[0])["n_files"] == 0
+    (tmp_path / "empty" / "poetry.lock").write_text("x = 1\n")
+    report = json.loads(codespec("index", tmp_path / "empty", "--json")[0])
+    assert (report["n_files"], report["why_not"]) == (0, {"lock_file": 1})
+    assert "1 left out: a lock file" in codespec("index", tmp_path / "empty")[0]

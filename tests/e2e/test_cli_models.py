@@ -17,21 +17,17 @@ from click.testing import CliRunner
 
 from codespec.backends.llama import LlamaTarget
 from codespec.cli import main, model_settings
-from codespec.cli.doctor.model import measure_speed
+from codespec.cli.doctor.model_checks import measure_speed
 from codespec.config import config_path, load_settings
 from codespec.daemon.address import resolved
-from codespec.models import catalogue, download, drafts, library
-from codespec.models.registry import (
-    BUNDLED_DRAFT,
-    BUNDLED_TARGET,
-    bundled,
-    draft_path,
-    target_path,
-)
-from codespec.secrets import VERSION
-from codespec.train import export, tokenizer
-from codespec.train.distill.acceptance import opened
-from codespec.train.model import Llama
+from codespec.distill.acceptance import opened
+from codespec.models import catalogue, distilled, download, library
+from codespec.models.bundled_pair import BUNDLED_DRAFT, BUNDLED_TARGET, bundled
+from codespec.models.resolve import draft_path, target_path
+from codespec.rules.secrets import VERSION
+from codespec.train import bpe
+from codespec.training import export
+from codespec.training.network import Llama
 from tests import training
 from tests.hub import Hub, hub
 from tests.models_cli import config, model, ok, run
@@ -367,7 +363,7 @@ def test_a_cache_that_a_model_cannot_have_is_refused_with_its_reason(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Values in q8_0 come by 32, and this model's heads have 16."""
-    words = tokenizer.train([training.source_text(i) for i in range(20)], training.N_VOCAB)
+    words = bpe.train([training.source_text(i) for i in range(20)], training.N_VOCAB)
     tiny = tmp_path / "tiny.gguf"
     export.write_gguf(tiny, Llama(training.TINY).eval(), words, "f32", "tiny")
     ok("show", tiny)
@@ -382,7 +378,7 @@ def test_a_cache_that_a_model_cannot_have_is_refused_with_its_reason(
 def test_a_pair_that_does_not_match_is_refused_before_it_is_written(
     model: Path, config: Path, tmp_path: Path
 ) -> None:
-    words = tokenizer.train([training.source_text(i) for i in range(20)], training.N_VOCAB)
+    words = bpe.train([training.source_text(i) for i in range(20)], training.N_VOCAB)
     other = tmp_path / "other.gguf"
     export.write_gguf(other, Llama(training.TINY).eval(), words, "f32", "other")
     config.write_text("[completion]\nmax_tokens = 12\n")
@@ -400,12 +396,12 @@ def test_a_pair_that_does_not_match_is_refused_before_it_is_written(
 
 
 def test_distilled_drafts_are_listed_with_what_they_do(tmp_path: Path) -> None:
-    at = drafts.folder("0123", str(tmp_path))
+    at = distilled.draft_folder("0123", str(tmp_path))
     at.mkdir(parents=True)
     better, worse = (
-        drafts.Measured(acceptance=share, speed=1.0, n_drafted=100) for share in (0.31, 0.12)
+        distilled.DraftFigures(acceptance=share, speed=1.0, n_drafted=100) for share in (0.31, 0.12)
     )
-    record = drafts.DraftRecord(
+    record = distilled.DraftRecord(
         file="draft-1.gguf",
         target="some-model",
         target_path=str(bundled(BUNDLED_TARGET)),
@@ -418,18 +414,18 @@ def test_distilled_drafts_are_listed_with_what_they_do(tmp_path: Path) -> None:
         after=better,
         secrets=VERSION,
     )
-    (at / drafts.RECORD).write_bytes(msgspec.json.encode(record))
+    (at / distilled.RECORD).write_bytes(msgspec.json.encode(record))
     assert f"distilled from some-model for {tmp_path}: 31% accepted\n" in ok("list")
     turned = msgspec.structs.replace(record, before=better, after=worse)
-    (at / drafts.RECORD).write_bytes(msgspec.json.encode(turned))
+    (at / distilled.RECORD).write_bytes(msgspec.json.encode(turned))
     assert "12% accepted, not used" in ok("list")
     assert [d["used"] for d in json.loads(ok("list", "--json"))["distilled"]] == [False]
     outdated = msgspec.structs.replace(record, secrets=VERSION - 1)
-    (at / drafts.RECORD).write_bytes(msgspec.json.encode(outdated))
+    (at / distilled.RECORD).write_bytes(msgspec.json.encode(outdated))
     assert "31% accepted, not used: what counts as a secret has changed" in ok("list")
     assert "is gone" not in ok("list")
     of_old = msgspec.structs.replace(record, target_path="/models/some.gguf")
-    (at / drafts.RECORD).write_bytes(msgspec.json.encode(of_old))
+    (at / distilled.RECORD).write_bytes(msgspec.json.encode(of_old))
     assert f"/models/some.gguf is gone; delete it: {at}\n" in ok("list")
 
 

@@ -14,11 +14,7 @@ from click.testing import CliRunner
 from codespec.cli import main
 from codespec.config import load_settings
 from codespec.models import catalogue, download, library
-from codespec.models.registry import (
-    BUNDLED_DRAFT,
-    BUNDLED_TARGET,
-    bundled,
-)
+from codespec.models.bundled_pair import BUNDLED_DRAFT, BUNDLED_TARGET, bundled
 from tests.hub import Hub, hub
 from tests.models_cli import config, model, ok, run
 
@@ -29,7 +25,7 @@ def test_downloaded_listed_used_and_removed(hub: Hub, config: Path) -> None:
     hub.content, hub.stated = bundled(BUNDLED_TARGET).read_bytes(), None
     url = download.hub_url("maker/repo", "small.gguf")
     assert "nobody stated its SHA-256" in ok("add", url)
-    path = library.folder() / "small.gguf"
+    path = library.downloads_folder() / "small.gguf"
     assert path.read_bytes() == hub.content
     ok("default", "small")
     assert load_settings(env=dict(os.environ)).model.target == str(path)
@@ -74,7 +70,7 @@ def test_of_a_model_in_several_files_all_are_fetched(hub: Hub, tmp_path: Path) -
     hub.cut = None
     facts = json.loads(ok("add", f"{url}?download=true", "--json"))
     assert Path(facts["path"]).name == files[0].name
-    there = sorted(library.folder().glob("Big*.gguf"))
+    there = sorted(library.downloads_folder().glob("Big*.gguf"))
     assert [path.name for path in there] == [path.name for path in files]
     assert facts["bytes"] == sum(path.stat().st_size for path in files)
     assert json.loads(ok("show", facts["name"], "--no-speed", "--json"))["bytes"] == facts["bytes"]
@@ -83,10 +79,12 @@ def test_of_a_model_in_several_files_all_are_fetched(hub: Hub, tmp_path: Path) -
     there[1].unlink()
     assert not json.loads(ok("list", "--json"))["models"][-1]["exists"]
     ok("remove", facts["name"])
-    assert list(library.folder().glob("Big*")) == []
+    assert list(library.downloads_folder().glob("Big*")) == []
     hub.files[files[2].name] = hub.files[files[1].name]
     assert "cannot load" in run("add", url).output
-    assert list(library.folder().glob("Big*")) == [], "nothing is left of what is no model"
+    assert list(library.downloads_folder().glob("Big*")) == [], (
+        "nothing is left of what is no model"
+    )
 
 
 def test_what_lies_there_and_is_on_no_list_is_said(hub: Hub, model: Path) -> None:
@@ -94,10 +92,10 @@ def test_what_lies_there_and_is_on_no_list_is_said(hub: Hub, model: Path) -> Non
     url = f"{hub.address}/data/half.gguf"
     hub.cut = 3_000_000
     assert "the same command goes on" in run("add", url).output
-    (library.folder() / "old.gguf.part").touch()
-    own = model.rename(library.folder() / "own.gguf")
+    (library.downloads_folder() / "old.gguf.part").touch()
+    own = model.rename(library.downloads_folder() / "own.gguf")
     said = ok("list").replace("\n", "")
-    assert f"{library.folder() / 'half.gguf.part'}, 3.0 MB" in said
+    assert f"{library.downloads_folder() / 'half.gguf.part'}, 3.0 MB" in said
     assert f"codespec models add {url}" in said
     assert f"codespec models add {own}" in said
     assert len(json.loads(ok("list", "--json"))["leftovers"]) == 3
@@ -117,14 +115,14 @@ def test_permissions_in_addresses_are_not_written_down(hub: Hub) -> None:
     assert hub.ranges[-1] == "bytes=1000000-"
     assert library.added()["half"].url == url
     ok("add", f"{url}?token=another")
-    written = [path.read_bytes() for path in library.folder_path().rglob("*.json")]
+    written = [path.read_bytes() for path in library.downloads_path().rglob("*.json")]
     assert written
     assert not any(b"token" in text for text in written)
 
 
 def test_a_list_that_cannot_be_read_is_not_written_over(model: Path, config: Path) -> None:
     ok("add", model)
-    path = library.folder() / "models.json"
+    path = library.downloads_folder() / "models.json"
     damaged = path.read_text()[:-3]
     path.write_text(damaged)
     for asked in (("list",), ("add", model), ("show", "mine"), ("remove", "mine")):
@@ -153,7 +151,7 @@ def test_what_a_model_says_of_itself_does_not_reach_the_terminal_as_it_is(model:
 def test_where_no_terminal_shows_a_bar_lines_say_how_far_it_is(
     hub: Hub, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("codespec.progress.LINE_EVERY_S", -1.0)
+    monkeypatch.setattr("codespec.system.progress.LINE_EVERY_S", -1.0)
     hub.content, hub.stated = bundled(BUNDLED_DRAFT).read_bytes(), None
     said = run("add", f"{hub.address}/data/some.gguf", "--json")
     assert json.loads(said.stdout)["name"] == "some"
@@ -180,7 +178,7 @@ def test_a_known_name_is_fetched_from_the_hub(hub: Hub) -> None:
 
 
 def test_a_known_name_without_a_file_to_fetch(hub: Hub) -> None:
-    (name, *_) = catalogue.without_file()
+    (name, *_) = catalogue.names_without_download()
     assert "cannot be downloaded by its name" in run("add", name).output
     assert name in ok("recommend").rpartition("then add the file: ")[2]
     assert hub.methods == []
@@ -193,7 +191,7 @@ def test_a_known_name_names_its_file_once_that_is_added(
     entry = next(e for e in catalogue.ENTRIES if not e.file.islower() and e.file)
     assert f"models add {entry.name}" in run("default", entry.name).output
     ok("add", entry.name)
-    path = library.folder() / entry.file
+    path = library.downloads_folder() / entry.file
     ok("default", entry.name)
     assert load_settings(env=dict(os.environ)).model.target == str(path)
     assert json.loads(ok("show", entry.name, "--no-speed", "--json"))["path"] == str(path)
@@ -216,7 +214,7 @@ def test_another_model_of_the_same_file_name_is_not_overwritten(hub: Hub) -> Non
     assert len(hub.methods) == asked, "said before gigabytes are fetched"
     hub.content = hub.content[:100_000]
     assert "cannot load" in run("add", f"{hub.address}/data/one/model.gguf?token=2").output
-    path = library.folder() / "model.gguf"
+    path = library.downloads_folder() / "model.gguf"
     assert path.read_bytes() == bundled(BUNDLED_DRAFT).read_bytes(), "the one that works stays"
     ok("remove", "model")
-    assert list(library.folder().glob("*.gguf*")) == []
+    assert list(library.downloads_folder().glob("*.gguf*")) == []

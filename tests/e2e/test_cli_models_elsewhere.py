@@ -10,7 +10,7 @@ import pytest
 
 from codespec.config import load_settings
 from codespec.models import elsewhere
-from codespec.models.registry import BUNDLED_DRAFT, BUNDLED_TARGET, bundled
+from codespec.models.bundled_pair import BUNDLED_DRAFT, BUNDLED_TARGET, bundled
 from tests.models_cli import config, ok, run
 
 __all__ = ["config"]
@@ -33,7 +33,8 @@ def put(path: Path, content: bytes = b"GGUF") -> Path:
 
 
 def pull(models: Path, name: str, content: bytes, *others: str) -> Path:
-    """As Ollama pulls a model. name: hub/owner/model/tag. others: kinds of further layers."""
+    """Write a model's files as Ollama does when it pulls one. name: hub/owner/model/tag. others:
+    kinds of further layers."""
     digest = hashlib.sha256(content).hexdigest()
     kinds = [*others, "model"]
     layers = [
@@ -46,7 +47,7 @@ def pull(models: Path, name: str, content: bytes, *others: str) -> Path:
 
 
 def names() -> list[tuple[str, str]]:
-    return [(f.name, f.keeper) for f in elsewhere.found()]
+    return [(f.name, f.keeper) for f in elsewhere.find_all()]
 
 
 def test_a_model_of_ollama_is_used_where_it_is(home: Path, config: Path) -> None:

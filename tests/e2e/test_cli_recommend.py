@@ -47,11 +47,11 @@ def test_recommendations_fit_the_machine() -> None:
 
 
 def test_gpus_are_read_from_the_drivers_tool() -> None:
-    memory = hardware.largest("8192\n24564\n[N/A]\n")
+    memory = hardware.largest_gpu_bytes("8192\n24564\n[N/A]\n")
     assert memory == 24564 << 20
     here = hardware.Hardware(8, 64 << 30, memory, is_apple_silicon=False, uses_gpu=True)
     assert catalogue.tier_of(here).name == "GPU 24 GiB"
-    assert hardware.largest("") == 0
+    assert hardware.largest_gpu_bytes("") == 0
 
 
 @pytest.mark.skipif(os.name != "posix", reason="the driver's tool is a shell script")

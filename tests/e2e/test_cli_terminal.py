@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from codespec.stats import Stats
+from codespec.usage.statistics import Stats
 from tests.e2e.command_line import codespec, error
 
 
@@ -60,7 +60,7 @@ def test_a_question_with_no_input_at_all():
 
 @pytest.mark.skipif(os.name != "posix", reason="needs a terminal of its own")
 def test_ctrl_c_ends_the_language_server_on_a_terminal():
-    """Where a thread waits for what is typed."""
+    """A thread of the server waits for input there."""
     import tty
 
     master, slave = os.openpty()
@@ -120,7 +120,8 @@ runpy.run_module("codespec", run_name="__main__", alter_sys=True)
 
 @pytest.mark.skipif(os.name != "posix", reason="interrupts itself")
 @pytest.mark.parametrize(
-    "module", ["codespec.cli", "click", "codespec.errors", "codespec.cli.stats", "codespec.stats"]
+    "module",
+    ["codespec.cli", "click", "codespec.errors", "codespec.cli.stats", "codespec.usage.statistics"],
 )
 def test_an_interrupt_while_it_starts_is_no_error(module):
     command = [sys.executable, "-c", _INTERRUPTED, module, "stats"]

@@ -26,7 +26,7 @@ from codespec.daemon.async_client import AsyncClient
 from codespec.daemon.client import DaemonEngine
 from codespec.daemon.wire import StateChanged
 from codespec.errors import DaemonError, ModelError
-from codespec.models.registry import target_path
+from codespec.models.resolve import target_path
 from codespec.requests import CompletionRequest
 from tests.e2e.conftest import TIMEOUT_S, Home, daemon_of, is_alive, report_of, wait_until_gone
 from tests.engines import strict_engine
@@ -328,7 +328,7 @@ def test_daemons_of_other_settings_are_found_and_ended(home: Home, tmp_path: Pat
     assert cli("stop", "--all").stdout == "stopped 2 of them\n"
     for pid in (failed.pid, ready.pid, ready.worker_pid):
         wait_until_gone(pid)
-    assert control.running() == []
+    assert control.running_daemons() == []
     none = cli("status", "--all", "--json")
     assert (none.returncode, json.loads(none.stdout)) == (3, {"daemons": []})
 
@@ -344,7 +344,7 @@ def test_a_restart_ends_those_of_other_settings_if_told_to(home: Home, tmp_path:
 def test_a_daemon_of_another_version_is_ended(home: Home, monkeypatch: pytest.MonkeyPatch) -> None:
     report = control.start(home.settings)
     monkeypatch.setattr(client, "__version__", "0.0.1")
-    ((address, answer),) = control.running()
+    ((address, answer),) = control.running_daemons()
     assert (str(address), answer) == (report.address, None)
     assert control.stop_all() == 1
     wait_until_gone(report.worker_pid)

@@ -24,7 +24,7 @@ PATIENT = CompletionRequest("a", "b", deadline_ms=TIMEOUT_S * 1e3, document="doc
 
 @pytest.fixture
 def pid(home: Home, monkeypatch: pytest.MonkeyPatch) -> Iterator[int]:
-    """Of a daemon on which nobody waits long."""
+    """Process id of a daemon whose clients have short time limits."""
     for name in ("HELLO_S", "SILENCE_S"):
         monkeypatch.setattr(wire, name, 0.3)
     monkeypatch.setattr(async_client, "_RETRY_S", 0.0)

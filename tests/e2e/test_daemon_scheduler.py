@@ -15,7 +15,7 @@ from codespec.daemon.scheduler import (
     ROUND_S,
     TURN_S,
     YOUNG_S,
-    Job,
+    ScheduledRequest,
     Scheduler,
 )
 
@@ -27,8 +27,8 @@ def job(
     document: str = "",
     arrived: float = 0.0,
     due: float | None = None,
-) -> Job:
-    return Job(client, request_id, document, msgspec.Raw(b""), arrived, due)
+) -> ScheduledRequest:
+    return ScheduledRequest(client, request_id, document, msgspec.Raw(b""), arrived, due)
 
 
 def order(scheduler: Scheduler) -> list[int]:
@@ -125,9 +125,13 @@ def test_requests_are_found_by_client_and_id() -> None:
     assert order(scheduler) == [7]
 
 
-def prefetch(request_id: int, document: str = "", *, client: int = 1, arrived: float = 0.0) -> Job:
+def prefetch(
+    request_id: int, document: str = "", *, client: int = 1, arrived: float = 0.0
+) -> ScheduledRequest:
     due = arrived + PATIENCE_S
-    return Job(client, request_id, document, msgspec.Raw(b""), arrived, due, prefetch=True)
+    return ScheduledRequest(
+        client, request_id, document, msgspec.Raw(b""), arrived, due, prefetch=True
+    )
 
 
 def test_prefetches_wait_for_what_is_due_soon_however_long() -> None:
@@ -172,18 +176,18 @@ class Simulation:
     def __init__(self) -> None:
         self.scheduler = Scheduler()
         self.now = 0.0
-        self.left_s: dict[Job, float] = {}
+        self.left_s: dict[ScheduledRequest, float] = {}
         self.ended_at: dict[int, float] = {}
         self.ran: list[int] = []
         """Ids in the order of their turns."""
 
-    def add(self, request_id: int, takes_s: float, due: float | None = None) -> Job:
+    def add(self, request_id: int, takes_s: float, due: float | None = None) -> ScheduledRequest:
         return self.take(job(request_id, client=request_id, arrived=self.now, due=due), takes_s)
 
-    def prefetch(self, request_id: int, takes_s: float) -> Job:
+    def prefetch(self, request_id: int, takes_s: float) -> ScheduledRequest:
         return self.take(prefetch(request_id, client=request_id, arrived=self.now), takes_s)
 
-    def take(self, added: Job, takes_s: float) -> Job:
+    def take(self, added: ScheduledRequest, takes_s: float) -> ScheduledRequest:
         self.scheduler.add(added)
         self.left_s[added] = takes_s
         return added
@@ -389,13 +393,13 @@ def test_passes_that_are_longer_than_pauses_in_typing_are_done_now_and_then() ->
         now += 0.27
         scheduler.add(job(i, arrived=now, due=now + 0.4))
         assert scheduler.must_yield(now)
-        assert scheduler.in_a_hurry
+        assert scheduler.is_urgent
         scheduler.pause(now, progressed=False)
         if scheduler.start(now) is patient:
             now += 1.0
             n_done += 1
             assert scheduler.must_yield(now)
-            assert not scheduler.in_a_hurry
+            assert not scheduler.is_urgent
             scheduler.pause(now, progressed=True)
             scheduler.start(now)
         now += 0.03

@@ -21,8 +21,8 @@ from codespec.config import DaemonSettings, Settings
 from codespec.daemon import logs, wire
 from codespec.daemon.address import Address, Transport, address_of, read_port_file
 from codespec.daemon.async_client import AsyncClient
-from codespec.daemon.keeper import Policy
-from codespec.daemon.server import Server
+from codespec.daemon.keeper import RestartPolicy
+from codespec.daemon.listener import DaemonServer
 from codespec.requests import CompletionRequest
 from tests import scripted_worker
 
@@ -45,10 +45,10 @@ def transport(request: pytest.FixtureRequest) -> Transport:
 
 
 @asynccontextmanager
-async def serving(transport: Transport) -> AsyncGenerator[tuple[Server, Address]]:
+async def serving(transport: Transport) -> AsyncGenerator[tuple[DaemonServer, Address]]:
     settings = Settings()
     address = address_of(settings, transport)
-    server = Server(settings, address, command=WORKER, policy=Policy(backoff_s=0.01))
+    server = DaemonServer(settings, address, command=WORKER, policy=RestartPolicy(backoff_s=0.01))
     task = asyncio.create_task(server.run())
     await asyncio.wait_for(server.listening.wait(), TIMEOUT_S)
     try:
@@ -275,7 +275,7 @@ async def test_watchers_hear_every_change(transport: Transport) -> None:
 async def test_without_clients_it_ends() -> None:
     settings = Settings(daemon=DaemonSettings(idle_minutes=0.001))
     address = address_of(settings)
-    server = Server(settings, address, command=WORKER)
+    server = DaemonServer(settings, address, command=WORKER)
     task = asyncio.create_task(server.run())
     await server.listening.wait()
     reader, writer = await streams(address)

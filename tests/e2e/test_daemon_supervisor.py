@@ -15,6 +15,7 @@ import pytest
 
 from codespec.config import ModelSettings, Settings
 from codespec.daemon import wire
+from codespec.reasons import NoSuggestion
 from tests.supervised import POLICY, TIMEOUT_S, completion, supervised
 
 pytestmark = pytest.mark.asyncio
@@ -111,6 +112,7 @@ async def test_a_worker_that_does_not_leave_off_is_replaced() -> None:
         answer = await stubborn
         assert (answer.text, answer.finish) == ("", "empty")
         assert "leave off" in answer.reason
+        assert answer.why == NoSuggestion.NOT_LEFT_OFF
         assert (await completion(editor)).text == "[next|after]"
         assert harness.supervisor.report(0).n_respawns == 1
 

@@ -6,6 +6,7 @@ import asyncio
 
 import pytest
 
+from codespec.reasons import NoSuggestion
 from tests.supervised import completion, supervised
 
 pytestmark = pytest.mark.asyncio
@@ -141,6 +142,7 @@ async def test_a_deadline_holds_for_what_was_left_off() -> None:
         answer = await completion(patient)
         assert (answer.text, answer.finish) == ("", "deadline")
         assert "busy" in answer.reason
+        assert answer.why == NoSuggestion.NO_ANSWER_IN_TIME
         harness.supervisor.cancel(1, 2)
         await completion(urgent)
         assert (await harness.ask("next")).text == "[next|after]"

@@ -16,20 +16,21 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from bench.gpu.shapes import Shape, write_random
+from bench.gpu.shapes import DecoderShape, write_random
 from codespec.backends.llama import LlamaTokenizer, kernels, load_model
 from codespec.backends.llama.loader import gpu_backend, lib
 from codespec.cli import main
-from codespec.cli.doctor import checks, model
-from codespec.cli.doctor.model import Speed, measure_speed
+from codespec.cli.doctor import checks, model_checks
+from codespec.cli.doctor.model_checks import Speed, measure_speed
 from codespec.config import IndexSettings, Settings, load_settings, origins
 from codespec.daemon import control
-from codespec.folders import cache_dir
 from codespec.index.build import build_index
 from codespec.index.store import Store
-from codespec.index.words import WordEncoder
+from codespec.index.word_encoder import WordEncoder
 from codespec.models import catalogue
-from codespec.models.registry import BUNDLED_DRAFT, BUNDLED_TARGET, bundled
+from codespec.models.bundled_pair import BUNDLED_DRAFT, BUNDLED_TARGET, bundled
+from codespec.system.folders import cache_dir
+from codespec.usage.statistics import Stats
 from tests import training
 from tests.e2e.conftest import daemon_of, until
 
@@ -58,7 +59,7 @@ def of(findings, area, level=None):
 
 def test_a_sound_installation(project):
     found = doctor(project)
-    areas = ["build", "settings", "model", "index", "daemon", "editor", "rules"]
+    areas = ["build", "settings", "model", "index", "daemon", "next edits", "editor", "rules"]
     assert list(dict.fromkeys(f["area"] for f in found)) == areas
     assert not [f for f in found if f["level"] == "error"]
     assert any("it can fill in the middle" in m for m in of(found, "model", "ok"))
@@ -74,7 +75,7 @@ def test_a_sound_installation(project):
 @pytest.mark.skipif(not kernels.NAME, reason=f"no kernels: {kernels.WHY_NOT}")
 def test_a_model_whose_products_are_not_ours(project, tmp_path, monkeypatch):
     source, file = tmp_path / "model-f16.gguf", tmp_path / "model-iq3_s.gguf"
-    shape = Shape("small", 1, 256, 4, 2, 512, 8192, tied=True)  # rows of whole blocks
+    shape = DecoderShape("small", 1, 256, 4, 2, 512, 8192, tied=True)  # rows of whole blocks
     write_random(source, shape, "f16", bundled(BUNDLED_TARGET))
     settings = lib.llama_model_quantize_default_params()
     settings.ftype = lib.LLAMA_FTYPE_MOSTLY_IQ3_S
@@ -113,6 +114,18 @@ def test_a_gpu_that_nothing_runs_on(project, tmp_path, monkeypatch):
     assert any(m.startswith("products of matrices") for m in of(found, "build", "ok"))
     assert ("CODESPEC_BACKEND=cpu" in finding["message"]) == lib.llama_supports_gpu_offload()
     assert "nvcc" in finding["next_step"] or "Unset CODESPEC_BACKEND" in finding["next_step"]
+
+
+def test_next_edits_are_told(project, monkeypatch):
+    (said,) = of(doctor(project, "--quick"), "next edits")
+    assert said == "on, eagerness medium, workspace: none shown yet"
+    stats = Stats()
+    stats.next_edit("python", "replace", n_shown=3, n_accepted=2)
+    stats.flush()
+    (said,) = of(doctor(project, "--quick"), "next edits")
+    assert said.endswith(": 3 shown, 2 accepted")
+    monkeypatch.setenv("CODESPEC_EDITS_ENABLED", "false")
+    assert of(doctor(project, "--quick"), "next edits", "note") == ["off"]
 
 
 def test_quick_does_not_load_the_model(project):
@@ -412,7 +425,9 @@ def test_what_speed_means():
 
 def test_a_busy_machine_is_told_from_a_slow_model(project, monkeypatch):
     def slow(others: float):
-        monkeypatch.setattr(model, "measure_speed", lambda _: (Speed(9.0, 90.0, others), "cpu"))
+        monkeypatch.setattr(
+            model_checks, "measure_speed", lambda _: (Speed(9.0, 90.0, others), "cpu")
+        )
         found = [f for f in doctor(project) if f["area"] == "model"]
         steps = [f["next_step"] for f in found if f["level"] in ("note", "warning")]
         return steps, any("other programs had" in f["message"] for f in found)

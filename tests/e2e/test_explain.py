@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -13,11 +14,14 @@ from hypothesis import strategies as st
 from codespec.backends.llama import LlamaTokenizer, load_model
 from codespec.cli import main
 from codespec.config import IndexSettings
-from codespec.engine.explain import best_place
+from codespec.engine.explanation import best_place
 from codespec.index.build import build_index
-from codespec.index.words import WordEncoder
-from codespec.models.registry import BUNDLED_TARGET, bundled
-from codespec.stats import Stats
+from codespec.index.word_encoder import WordEncoder
+from codespec.models.bundled_pair import BUNDLED_TARGET, bundled
+from codespec.next_edit import BARS
+from codespec.reasons import Trimming
+from codespec.usage.statistics import Stats
+from codespec.usage.suppression import PlaceKind
 
 LIBRARY = """\
 def connect_to_server(address, port, timeout_seconds):
@@ -59,7 +63,8 @@ def test_explain(project, monkeypatch):
     assert found["prompt"]["first_line"] == 1
     assert found["prompt"]["n_before"] > 20
     assert found["generated"].startswith(found["text"][:1])
-    assert set(found["times_ms"]) >= {"context", "syntax", "drafting", "target", "finishing", "all"}
+    stages = {"context", "syntax", "drafting", "target", "finishing", "other", "all"}
+    assert set(found["times_ms"]) == stages
     assert "".join(p["said"] for p in found["passes"]).endswith(found["generated"])
     for each in (span for p in found["passes"] for span in p["spans"]):
         assert 0 <= each["n_accepted"] <= each["n_drafted"]
@@ -67,7 +72,12 @@ def test_explain(project, monkeypatch):
             lines = Path(each["path"]).read_text().split("\n")[each["line"] - 1 :]
             assert each["text"].strip("\n").split("\n")[0] in lines[0]
     shown = run("explain", place)
-    assert "the cursor is within a statement" in shown
+    assert (found["shape_why"], found["shape_why_key"]) == (
+        "the cursor is within a statement",
+        "in_statement",
+    )
+    assert [Trimming(key).text for key in found["trimmed_keys"]] == found["trimmed"]
+    assert found["shape_why"] in shown
     assert "passes of the model" in shown
 
 
@@ -87,18 +97,39 @@ def test_what_speaks_against_a_suggestion_that_nobody_asked_for(project):
         place = f"{project / 'main.py'}:3:{column}"
         return json.loads(run("explain", place, "--json"))["unasked"]
 
-    assert here(8) == {"kind": "within a line", "habit": "", "why_not": ""}
+    assert here(8) == {
+        "kind": "within a line",
+        "kind_key": "within_line",
+        "habit": "",
+        "why_not": "",
+        "rule": "",
+        "likely": "",
+        "n_likely": 0,
+    }
     assert "suggestions within a line: none shown yet" in run("explain", f"{project}/main.py:3:8")
     assert here(7)["why_not"] == "a word goes on right after the cursor"
+    assert here(7)["rule"] == "in_word"
     stats = Stats()
-    stats.habit("python", "within a line", 50, 0)
+    stats.habit("python", PlaceKind.WITHIN_LINE, 50, 0)
     stats.flush()
     assert here(8)["habit"] == "0 of 50 accepted; one in 8 is made"
     assert "passed over: 0 of 50 accepted" in here(8)["why_not"]
-    stats.habit("python", "within a line", 10, 9)
+    stats.habit("python", PlaceKind.WITHIN_LINE, 10, 9)
     stats.flush()
     assert here(8)["why_not"] == ""
     assert "9 of 60 accepted" in run("explain", f"{project / 'main.py'}:3:8")
+
+
+def test_next_edits_of_the_file_are_explained(project, monkeypatch):
+    place = f"{project / 'main.py'}:3:8"
+    found = json.loads(run("explain", place, "--json"))["next_edits"]
+    assert found == {"why_not": "", "bar": BARS["medium"], "where": "workspace"}
+    assert "after changes, in the workspace, where at least" in run("explain", place)
+    (project / ".codespec.toml").write_text('[edits]\nwhere = "file"\neagerness = "low"\n')
+    found = json.loads(run("explain", place, "--json"))["next_edits"]
+    assert (found["bar"], found["where"]) == (BARS["low"], "file")
+    monkeypatch.setenv("CODESPEC_EDITS_ENABLED", "false")
+    assert "none: edits.enabled is off" in run("explain", place)
 
 
 def test_an_excluded_file_is_explained_by_its_rule(project):
@@ -121,3 +152,24 @@ def test_the_best_place_is_that_after_most_of_the_same_text(document, left, text
     if n >= 0:
         shown = "\n".join(document.split("\n")[line - 1 :])
         assert text.lstrip("\n") in shown
+
+
+def test_eagerness_is_explained_line_by_line(
+    project: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The text is the model's own; what an editor would show of it unasked is told beside."""
+    place = f"{project / 'main.py'}:3:8"
+
+    def said(level: str) -> dict[str, Any]:
+        monkeypatch.setenv("CODESPEC_COMPLETION_EAGERNESS", level)
+        done = CliRunner().invoke(main, ["explain", place, "--json"])
+        assert done.exit_code == 0, done.output
+        return json.loads(done.output)
+
+    high, low = said("high"), said("low")
+    assert (low["text"], high["chances"]) == (high["text"], [])
+    assert len(low["chances"]) == low["text"].count("\n") + 1
+    assert "low shows what reaches" in low["unasked"]["likely"]
+    is_held = low["unasked"]["n_likely"] == 0
+    assert is_held == ("completion.eagerness" in low["unasked"]["why_not"])
+    assert high["unasked"]["likely"] == ""

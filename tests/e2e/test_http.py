@@ -1,4 +1,4 @@
-"""What the HTTP front answers: real sockets, a real daemon and model."""
+"""Answers of the HTTP front: real sockets, a real daemon and model."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ import pytest
 from codespec.config import load_settings
 from codespec.daemon import control
 from codespec.daemon.client import DaemonEngine
-from codespec.engine.until import Until
 from codespec.requests import Completion, CompletionRequest
+from codespec.suggest.until import Until
 from tests.e2e.conftest import Home, daemon_of, report_of, until
 from tests.engines import strict_engine
 from tests.http_client import Front, events, front_of, refusal
@@ -40,7 +40,7 @@ def front(home: Home) -> Iterator[Front]:
 
 @pytest.fixture(scope="module")
 def plain() -> Iterator[Callable[[CompletionRequest], Completion]]:
-    """What the model says by itself."""
+    """The model's own completion, without drafts."""
     engine = strict_engine(load_settings())
     yield engine.complete
     engine.close()
@@ -73,7 +73,7 @@ def test_openai_completions_say_what_plain_decoding_says(front, plain, home, req
 
 
 def test_no_more_tokens_are_counted_than_were_asked_for(front) -> None:
-    """Where the prompt ends in a word, the first tokens only spell it once more."""
+    """If the prompt ends in a word, the first tokens only repeat it."""
     body = {"prompt": PATTERN + "    return", "max_tokens": 24}
     _, answer = front.ask("/v1/completions", body)
     assert answer["choices"][0]["finish_reason"] == "length"
@@ -86,7 +86,7 @@ def test_of_no_probability_at_all_the_likeliest_is_left(front) -> None:
 
 
 def test_the_servers_workspace_drafts(home, monkeypatch, tmp_path) -> None:
-    """For requests that name none; one may do without."""
+    """It is the workspace of requests that name none; a request may do without one."""
     monkeypatch.setenv("CODESPEC_CACHE_DIR", str(tmp_path / "cache"))
     library = Path(json.__file__).parent
     (home.workspace / "encoder.py").write_text((library / "encoder.py").read_text())
@@ -114,6 +114,33 @@ def test_what_repeats_itself_takes_fewer_passes(front) -> None:
     _, answer = front.ask("/v1/completions", {"prompt": PATTERN, "max_tokens": 64})
     assert answer["timings"]["draft_n_accepted"] > 0
     assert answer["timings"]["passes_n"] < answer["timings"]["predicted_n"] == 64
+
+
+@pytest.mark.parametrize("temperature", [0.0, 0.7])
+def test_a_predicted_output_is_drafted_from_and_changes_nothing(front, temperature) -> None:
+    body = {"prompt": PREFIX, "max_tokens": 64, "temperature": temperature, "seed": 3}
+    _, plain = front.ask("/v1/completions", body)
+    text = plain["choices"][0]["text"]
+    assert "completion_tokens_details" not in plain["usage"]
+    halves = [{"type": "text", "text": part} for part in (text[:20], text[20:])]
+    changed = text.replace("(", "[").replace("e", "ee", 1)
+    for content in (text, halves, changed, "nothing of this is ever said\n" * 9, ""):
+        prediction = {"type": "content", "content": content}
+        status, answer = front.ask("/v1/completions", {**body, "prediction": prediction})
+        assert status == 200
+        assert answer["choices"][0]["text"] == text
+        details = answer["usage"]["completion_tokens_details"]
+        n_accepted = details["accepted_prediction_tokens"]
+        assert (sum(details.values()) == 0) == (content == "")
+        assert (n_accepted > 16) == (content in (text, halves, changed))
+        if content in (text, halves):
+            assert n_accepted == answer["usage"]["completion_tokens"] == sum(details.values())
+            assert answer["timings"]["passes_n"] < plain["timings"]["passes_n"]
+
+
+def test_a_chat_with_a_model_that_was_trained_on_none_is_refused(front) -> None:
+    body = {"messages": [{"role": "user", "content": "Hello"}]}
+    refusal(front.ask("/v1/chat/completions", body), 400, "no chat template", "/v1/completions")
 
 
 def test_it_says_what_the_command_line_says(front, home) -> None:

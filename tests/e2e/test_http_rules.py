@@ -1,4 +1,4 @@
-"""What the HTTP front refuses, and how it lives with clients, workers and daemons that go."""
+"""Refusals of the HTTP front, and clients, workers and daemons that end during a request."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def front(home: Home) -> Iterator[Front]:
 
 @pytest.fixture
 def scripted(home: Home) -> Iterator[Front]:
-    """On a daemon whose engine does what the prompt says."""
+    """A front on a daemon whose engine follows the prompt."""
     with daemon_of(home, "ok"), front_of(home.path) as found:
         yield found
 
@@ -65,7 +65,10 @@ def scripted(home: Home) -> Iterator[Front]:
         ("/infill", None, 405, ["POST"]),
         ("/health", {}, 405, ["GET"]),
         ("/v1/models/scripted", {}, 405, ["GET"]),
-        ("/v1/chat/completions", {}, 404, ["/v1/completions"]),
+        ("/v1/embeddings", {}, 404, ["/v1/completions", "/v1/chat/completions"]),
+        ("/v1/chat/completions", {}, 400, ["messages"]),
+        ("/v1/chat/completions", {"messages": []}, 400, ["messages", "empty"]),
+        ("/v1/chat/completions", {"messages": [{"role": "tool"}]}, 400, ["messages", "tool"]),
     ],
 )
 def test_what_cannot_be_honoured_is_named(scripted, path, body, status, words) -> None:
@@ -90,7 +93,7 @@ def test_numbers_larger_than_any_vocabulary_are_as_good_as_it(scripted) -> None:
 
 
 def test_a_head_is_an_answer_without_its_body(scripted) -> None:
-    """What watches servers asks so."""
+    """Monitors of servers send HEAD."""
     until(lambda: scripted.ask("/health")[0] == 200)
     with closing(scripted.connect()) as connection:
         connection.request("HEAD", "/health")
@@ -188,6 +191,16 @@ def test_it_does_not_start(home, options, words) -> None:
     assert not home.daemon_pids()
 
 
+def test_markers_that_make_no_template_are_warned_of_and_logged_without_text(scripted) -> None:
+    body = {"prompt": "<fim_prefix>uncommon<fim_middle>"}
+    status, answer = scripted.ask("/v1/completions", body)
+    assert status == 200
+    [warning] = answer["warnings"]
+    assert scripted.stream("/v1/completions", body)[-2]["warnings"] == [warning]
+    until(lambda: scripted.log.read_text().count(warning) == 2)
+    assert "uncommon" not in scripted.log.read_text()
+
+
 def test_settings_that_change_are_followed(home) -> None:
     config = config_path()
     config.parent.mkdir(parents=True, exist_ok=True)
@@ -262,6 +275,7 @@ def test_a_document_that_was_sent_serves_no_other(home, monkeypatch) -> None:
             _, answer = front.ask("/v1/completions", {"prompt": asked, "path": path})
             assert answer["choices"][0]["text"] == ""
             assert why in answer["reason"]
+            assert answer["reason_key"] == "excluded"
 
 
 def test_a_document_that_was_sent_serves_no_other_before_its_answer_either(

@@ -14,8 +14,8 @@ import pytest
 
 from codespec.errors import CodespecError
 from codespec.index import parsers as module
-from codespec.index.parse import select
 from codespec.index.parsers import ParserDiedError, Parsers
+from codespec.index.selection import select
 
 HERE = Path(__file__)
 CODE = "# Licence: MIT\n\ndef one(x):\n    return x\n\nclass Two:\n    pass\n"

@@ -25,7 +25,7 @@ from codespec.backends.fake import ByteTokenizer
 from codespec.config import IndexSettings
 from codespec.index import compact
 from codespec.index.indexer import run_indexer
-from codespec.index.words import WordEncoder
+from codespec.index.word_encoder import WordEncoder
 compact.SEGMENT_TOKENS = int(sys.argv[2])
 report = run_indexer(
     sys.argv[1],
@@ -185,14 +185,14 @@ def test_progress_is_thinned_out() -> None:
 # Asks to be ended while a file is in work, twice over as an editor that is closed may.
 ENDING = """
 import os, signal, sys
-from codespec.processes import ending_in_order
-from codespec.index import documents
+from codespec.system.processes import ending_in_order
+from codespec.index import selection
 
 def select(path, source, parse):
     os.kill(os.getpid(), int(sys.argv[3]))
     return known(path, source, parse=parse)
 
-known, documents.parse.select = documents.parse.select, select
+known, selection.select = selection.select, select
 with ending_in_order():
     exec(sys.stdin.read())
 """
@@ -212,10 +212,10 @@ def test_a_request_to_end_blames_no_file(workspace: Workspace, number: signal.Si
 
 SUPERVISED = """
 import sys
-from codespec.cli import index_jobs
+from codespec.cli.index import building
 child = "import os, time; print(os.getpid(), flush=True); time.sleep(300)"
-index_jobs.module_command = lambda *_: [sys.executable, "-c", child]
-sys.exit(index_jobs.supervise(quiet=True))
+building.module_command = lambda *_: [sys.executable, "-c", child]
+sys.exit(building.supervise(quiet=True))
 """
 
 

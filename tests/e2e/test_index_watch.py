@@ -18,9 +18,9 @@ from filelock import FileLock
 from codespec.backends.llama import LlamaTokenizer, load_model
 from codespec.config import load_settings
 from codespec.index.reader import WorkspaceIndex
-from codespec.models.registry import target_path
-from codespec.processes import module_command
-from codespec_lsp.indexer import watch_command
+from codespec.models.resolve import target_path
+from codespec.system.processes import module_command
+from codespec_lsp.index_processes import watch_command
 from tests.rpc import folder_of
 
 from .conftest import TIMEOUT_S, Home, Spawn, wait_until_gone
@@ -30,7 +30,7 @@ BETA = "class BetaTwo:\n    beta_field = gamma_function(beta_input)\n"
 
 
 class Drafts:
-    """What a reader of the index, in this process, drafts."""
+    """Drafts of an index reader in this process."""
 
     def __init__(self, root: Path) -> None:
         vocabulary = load_model(target_path(load_settings().model), vocab_only=True)

@@ -14,7 +14,7 @@ import pytest
 from codespec.daemon import control
 from codespec.index.reader import WorkspaceIndex
 from codespec.requests import CompletionRequest
-from codespec.stats import summary
+from codespec.usage.statistics import summary
 from tests.e2e.conftest import (
     CODE,
     CURSOR,
@@ -177,7 +177,7 @@ def test_the_prompt_of_the_place_that_the_user_looks_at_is_read_ahead(
         client.notify("textDocument/didFocus", {"textDocument": {"uri": URI}, "position": position})
         threading.Event().wait(0.1 * n)  # no promise says when, so wait ever longer
         client.complete(URI, line, 8)
-        trace = client.wait_for(lambda m: "verbose" in m.get("params", {}))
+        trace = client.wait_for(lambda m: '"trace"' in m.get("params", {}).get("verbose", ""))
         found = json.loads(trace["params"]["verbose"])["trace"]
         assert found["n_prompt_tokens"] > 200
         return found["n_prompt_cached"] > 0.9 * found["n_prompt_tokens"]

@@ -18,7 +18,7 @@ from lsprotocol import types
 from pygls.exceptions import JsonRpcRequestCancelled
 from pytest_lsp import LanguageClient, make_test_lsp_client
 
-from codespec.cli.index_jobs import PROGRESS_S
+from codespec.cli.index.building import PROGRESS_S
 from tests.e2e.conftest import PATIENT, TIMEOUT_S, Home, daemon_of
 
 URI = "file:///project/a.py"

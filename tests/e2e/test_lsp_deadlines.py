@@ -1,4 +1,4 @@
-"""What is answered by when, and what comes later: an engine that follows a script, real bytes."""
+"""Deadlines: answers in time, and later ones: an engine that follows a script, real bytes."""
 
 from __future__ import annotations
 

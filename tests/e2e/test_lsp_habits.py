@@ -1,9 +1,9 @@
-"""What the user makes of suggestions, and of those below lines that are whole."""
+"""Acceptance by kind of place, also of suggestions below complete lines."""
 
 from __future__ import annotations
 
-from codespec.occasions import BELOW
-from codespec.stats import Stats
+from codespec.usage.statistics import Stats
+from codespec.usage.suppression import PlaceKind
 from tests.e2e.conftest import PATIENT, Home, Spawn, daemon_of, texts
 from tests.rpc import LspClient, accept, insert
 
@@ -21,13 +21,16 @@ def test_what_is_below_is_typed_along_after_a_line_end(scripted: LspClient) -> N
     (item,) = scripted.complete("file:///project/b.py", 0, 3, invoked=False)
     scripted.notify("textDocument/didShowCompletion", {"item": item})
     assert scripted.close() == 0
-    assert Stats().habits() == {("python", BELOW): (1, 0), ("python", "within a line"): (1, 0)}
+    assert Stats().habits() == {
+        ("python", PlaceKind.BELOW): (1, 0),
+        ("python", PlaceKind.WITHIN_LINE): (1, 0),
+    }
 
 
 def test_those_below_that_are_never_accepted_are_made_less(home: Home, spawn: Spawn) -> None:
     """By a habit of their own: within lines suggestions stay."""
     stats = Stats()
-    stats.habit("python", BELOW, 60, 0)
+    stats.habit("python", PlaceKind.BELOW, 60, 0)
     stats.flush()
     with daemon_of(home, "ok"):
         client = spawn()
@@ -60,7 +63,7 @@ def test_suggestions_that_are_never_accepted_are_made_less(home: Home, spawn: Sp
         return found, traces
 
     stats = Stats()
-    stats.habit("python", "within a line", 60, 0)
+    stats.habit("python", PlaceKind.WITHIN_LINE, 60, 0)
     stats.flush()
     with daemon_of(home, "ok"):
         found, traces = answers(16, adaptive=True)
@@ -82,4 +85,4 @@ def test_showing_and_accepting_are_the_users_habits(home: Home, scripted: LspCli
     (asked_for,) = scripted.complete(URI, 0, 3, invoked=True)
     scripted.notify("textDocument/didShowCompletion", {"item": asked_for})
     assert scripted.close() == 0
-    assert Stats().habits() == {("python", "within a line"): (1, 1)}
+    assert Stats().habits() == {("python", PlaceKind.WITHIN_LINE): (1, 1)}

@@ -1,5 +1,5 @@
-"""What the protocol does not have: it is said in the log, without source text, and no document is
-taken for what it is not."""
+"""Messages that the protocol does not have: they are logged without source text, and no document
+gets a wrong text by them."""
 
 from __future__ import annotations
 
@@ -25,7 +25,8 @@ def suggested(client: LspClient, line: int, character: int) -> list[str]:
     [
         {"textDocument": HERE, "contentChanges": [{"text": None}]},
         {"textDocument": HERE, "contentChanges": [{"range": span(0, 0, 1), "text": None}]},
-        {"textDocument": HERE, "contentChanges": [{"range": None, "text": SECRET}]},
+        {"textDocument": HERE, "contentChanges": [{"text": "b\n"}, {"range": 3, "text": SECRET}]},
+        {"textDocument": HERE, "contentChanges": [{"range": {}, "text": SECRET}]},
         {"textDocument": HERE, "contentChanges": [{"range": {"start": at(0, 0)}, "text": SECRET}]},
         {"textDocument": HERE, "contentChanges": [{"range": span(-1, 0, 0), "text": SECRET}]},
         {"textDocument": HERE, "contentChanges": [{"range": span(0, -1, 0), "text": SECRET}]},
@@ -33,7 +34,6 @@ def suggested(client: LspClient, line: int, character: int) -> list[str]:
         {"textDocument": HERE, "contentChanges": [insert(0, 0, "x"), SECRET]},
         {"textDocument": HERE, "contentChanges": SECRET},
         {"textDocument": HERE},
-        {"textDocument": {"uri": URI}, "contentChanges": [{"text": SECRET}]},
     ],
 )
 def test_a_change_that_is_not_understood(scripted: LspClient, params: dict[str, Any]) -> None:
@@ -48,6 +48,55 @@ def test_a_change_that_is_not_understood(scripted: LspClient, params: dict[str, 
     assert suggested(scripted, 1, 0) == ["[b\n|]"]
     assert scripted.close() == 0
     assert scripted.stderr.decode() == "codespec: not understood: textDocument/didChange\n"
+
+
+@pytest.mark.parametrize("version", [{}, {"version": None}, {"version": 2.0}])
+def test_a_change_is_understood_without_a_version(
+    scripted: LspClient, version: dict[str, Any]
+) -> None:
+    document = {"uri": URI, **version}
+    broken = {"range": {"start": at(0, 0)}, "text": SECRET}
+    first = {"start": at(0.0, 0.0), "end": at(0.0, 1.0)}  # type: ignore[arg-type]
+    scripted.open(URI, "a\n")
+    for changes, now in (
+        ([{"text": "b\n"}], "b"),
+        ([{"range": None, "text": "c\n"}], "c"),
+        ([insert(0, 1, "d")], "cd"),
+        ([insert(0, 1, "e"), {"range": None, "text": "f\n"}, insert(0, 1, "g")], "fg"),
+        # Nothing of what was before a whole text matters.
+        ([broken, {"text": "h\n"}], "h"),
+        ([{"range": first, "text": "i"}], "i"),
+    ):
+        params = {"textDocument": document, "contentChanges": changes}
+        scripted.notify("textDocument/didChange", params)
+        assert suggested(scripted, 1, 0) == [f"[{now}\n|]"]
+    assert scripted.close() == 0
+    assert scripted.stderr.decode() == ""
+
+
+@pytest.mark.parametrize("version", [2.5, "2", 1 << 80])
+def test_a_whole_text_is_understood_with_any_version(scripted: LspClient, version: object) -> None:
+    document = {"uri": URI, "version": version}
+    scripted.open(URI, "a\n")
+    for change, expected in (
+        ({"text": "b\n"}, ["[b\n|]"]),
+        (insert(0, 1, "c"), []),
+        ({"text": "d\n"}, ["[d\n|]"]),
+    ):
+        params = {"textDocument": document, "contentChanges": [change]}
+        scripted.notify("textDocument/didChange", params)
+        assert suggested(scripted, 1, 0) == expected
+
+
+def test_a_suggestion_for_a_text_without_a_version_is_one_of_that_text(
+    scripted: LspClient,
+) -> None:
+    scripted.open(URI, "until cancelled")
+    request = scripted.post_completion(URI, 0, 15, invoked=False)
+    params = {"textDocument": {"uri": URI}, "contentChanges": [{"text": "b\n"}]}
+    scripted.notify("textDocument/didChange", params)
+    assert scripted.reply(request)["result"]["items"] == []
+    assert suggested(scripted, 1, 0) == ["[b\n|]"]
 
 
 @pytest.mark.parametrize(
@@ -137,7 +186,7 @@ def test_documents_that_were_never_opened_or_closed_before(scripted: LspClient) 
 
 
 def test_tens_of_thousands_of_edits_in_one_message(scripted: LspClient) -> None:
-    """As a formatter sends them for a file in one line, last ones first."""
+    """A formatter sends them so for a file in one line, last ones first."""
     n = 50_000
     scripted.open(URI, "12345678901234567890" * n)
     scripted.change(URI, 2, *[insert(0, 20 * i, "\n") for i in range(n - 1, 0, -1)])

@@ -1,4 +1,5 @@
-"""What editors may count on, feature by feature: an engine that follows a script, real bytes."""
+"""The protocol that editors may count on, feature by feature: an engine that follows a script, real
+bytes."""
 
 from __future__ import annotations
 
@@ -30,7 +31,7 @@ def test_a_popup_entry_that_replaces_text_after_the_cursor(scripted: LspClient) 
 
 
 def test_a_popup_entry_that_is_all_of_a_suggestion(scripted: LspClient) -> None:
-    """Where nothing that begins with the entry is suggested, VS Code takes away what it shows."""
+    """VS Code takes its ghost text away if no suggestion begins with the entry."""
     scripted.open(URI, "f()")
     (item,) = scripted.complete(URI, 0, 2, invoked=False)
     assert item["insertText"] == "[f(|)]"
@@ -141,8 +142,8 @@ def test_a_trace_names_the_rule(scripted: LspClient) -> None:
 
 
 def test_a_verbose_trace_has_the_figures_of_each_generation(scripted: LspClient) -> None:
-    def figures() -> dict[str, Any]:
-        message = scripted.wait_for(lambda m: "verbose" in m.get("params", {}))
+    def figures(key: str = "finish") -> dict[str, Any]:
+        message = scripted.wait_for(lambda m: f'"{key}"' in m.get("params", {}).get("verbose", ""))
         assert "secret" not in str(message)
         return json.loads(message["params"]["verbose"])
 
@@ -153,6 +154,12 @@ def test_a_verbose_trace_has_the_figures_of_each_generation(scripted: LspClient)
     assert found["finish"] == "stop"
     assert {"ms", "n_tokens", "n_target_passes", "pass_ms", "by_source"} <= set(found["trace"])
     assert not [v for v in found["trace"].values() if isinstance(v, str)]
+    made = figures("answer")["answer"]
+    assert (made["n_offers"], made["is_kept"], made["ahead_ms"]) == (1, False, 0)
+    assert len(scripted.complete(URI, 0, 6, invoked=False)) == 1
+    assert figures("answer")["answer"] == {
+        "n_offers": 1, "is_kept": True, "engine_ms": 0, "model_ms": 0, "ahead_ms": 0
+    }  # fmt: skip
     # One that nobody wants any more is told of, too.
     other = "file:///project/b.py"
     scripted.open(other, "until cancelled")
@@ -307,7 +314,7 @@ def test_a_document_that_is_no_file_has_no_path(home: Home, scripted: LspClient)
 
 
 def test_what_became_of_items_is_counted(home: Home, scripted: LspClient) -> None:
-    from codespec.stats import summary
+    from codespec.usage.statistics import summary
 
     scripted.open(URI, "x")
     (item,) = scripted.complete(URI, 0, 1)
@@ -372,6 +379,11 @@ def test_cells_of_a_notebook_are_joined(home: Home, scripted: LspClient) -> None
     )
     (item,) = scripted.complete(cells[2], 0, 2)
     assert item["insertText"] == "[ax|\ny\n]"
+    # Versions do not matter, as in other documents.
+    whole = {"range": None, "text": "z"}
+    change(textContent=[{"document": {"uri": cells[2]}, "changes": [whole, insert(0, 1, "b")]}])
+    (item,) = scripted.complete(cells[2], 0, 2)
+    assert item["insertText"] == "[zb|\ny\n]"
     # A rule for the notebook is one for its cells.
     (home.workspace / ".gitignore").write_text("*.ipynb\n")
     assert scripted.complete(cells[2], 0, 2) == []
@@ -414,7 +426,7 @@ def test_loading_and_indexing_are_shown_as_progress(home: Home, spawn: Spawn) ->
 def test_a_model_that_failed_is_tried_again_for_an_editor_that_comes(
     home: Home, spawn: Spawn
 ) -> None:
-    """As after `restart` in an editor, once what was in its way is gone."""
+    """A user restarts the server in an editor once the obstacle is gone."""
     mended = home.path / "mended"
     with daemon_of(home, "refuse", str(mended)):
         client = spawn()

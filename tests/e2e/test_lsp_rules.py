@@ -65,7 +65,7 @@ def test_after_shutdown_requests_are_errors(client: LspClient) -> None:
 
 
 def test_bytes_that_are_no_text_do_not_cost_the_document(client: LspClient) -> None:
-    """As Neovim sends them, of a file that it could not decode."""
+    """Neovim sends such bytes of a file that it could not decode."""
     client.initialize(encodings=["utf-8"], options=PATIENT)
     client.wait_for_status("Normal", "ready")
     item = {"uri": "untitled:1", "languageId": "text", "version": 1, "text": "caf\x7f é\x7f\x7f\n"}

@@ -7,7 +7,7 @@ import json
 from itertools import count
 from typing import Any
 
-from codespec.drafters.lookup import BUFFERS, EDITS
+from codespec.documents.sources import BUFFERS, EDITS
 from tests.e2e.conftest import PATIENT, Home, Spawn
 from tests.rpc import LspClient
 
@@ -63,7 +63,7 @@ class Desk:
 
     def _figures(self, uri: str, line: int, character: int) -> dict[str, Any]:
         self._client.complete(uri, line, character)
-        trace = self._client.wait_for(lambda m: "verbose" in m.get("params", {}))
+        trace = self._client.wait_for(lambda m: '"trace"' in m.get("params", {}).get("verbose", ""))
         return json.loads(trace["params"]["verbose"])["trace"]
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import psutil
+import pytest
 
 from tests.e2e.conftest import CODE, CURSOR, PATIENT, Home, Spawn, texts, until
 from tests.rpc import LspClient, folder_of
@@ -49,6 +50,18 @@ def test_settings_change_while_the_editor_runs(home: Home, scripted: LspClient) 
     assert n_items() == (1, 1)
 
 
+@pytest.mark.parametrize(
+    "nothing", [{}, None, {"codespec": {}}, {"codespec": {"server": None}}, {"codespec": None}]
+)
+def test_settings_that_are_taken_back_are_gone(scripted: LspClient, nothing: object) -> None:
+    """By an editor that cannot be asked."""
+    pushed = {"codespec": {"server": {"completion": {"enabled": False}}}}
+    scripted.open(URI, "x")
+    for settings, n_items in ((pushed, 0), (nothing, 1), (pushed, 0), (nothing, 1)):
+        scripted.notify("workspace/didChangeConfiguration", {"settings": settings})
+        assert len(scripted.complete(URI, 0, 1)) == n_items
+
+
 def test_the_status_follows_the_settings_before_anything_is_asked(scripted: LspClient) -> None:
     def push(completion: object) -> None:
         settings = {"codespec": {"server": {"completion": completion}}}
@@ -67,7 +80,7 @@ def test_the_status_follows_the_settings_before_anything_is_asked(scripted: LspC
 
 
 def test_counting_and_models_change_while_the_editor_runs(home: Home, scripted: LspClient) -> None:
-    from codespec.stats import summary
+    from codespec.usage.statistics import summary
 
     def push(settings: object) -> None:
         params = {"settings": {"codespec": {"server": settings}}}
@@ -115,6 +128,20 @@ def test_a_workspace_can_only_restrict(home: Home, scripted: LspClient) -> None:
         scripted.wait_for_status("Inactive", words)
     file.unlink()
     assert len(scripted.complete(python, 0, 1)) == 1
+
+
+def test_a_file_of_another_system_is_in_no_workspace(home: Home, scripted: LspClient) -> None:
+    (home.workspace / ".codespec.toml").write_text("enabled = false\n")
+    for uri, n_items in (
+        ((home.workspace / "a.py").as_uri(), 0),
+        ("untitled:1", 0),
+        ("file:///C:/Users/x/a.py", 1),
+        ("file:///c%3A/Users/x/a.py", 1),
+        ("file://server/share/a.py", 1),
+        ("file:///elsewhere/a.py", 1),
+    ):
+        scripted.open(uri, "x")
+        assert len(scripted.complete(uri, 0, 1)) == n_items, uri
 
 
 def test_files_that_the_settings_exclude(home: Home, spawn: Spawn) -> None:

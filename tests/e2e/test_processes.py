@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from codespec.processes import bound_command, module_command
+from codespec.system.processes import bound_command, module_command
 
 
 @pytest.mark.parametrize("name", ["msgspec", "codespec", "click", "sitecustomize"])
@@ -44,7 +44,7 @@ def test_a_bound_child_may_clean_up_when_its_parent_is_gone(tmp_path: Path) -> N
     (tmp_path / "bound.py").write_text(
         """if True:
         import subprocess, sys
-        from codespec.processes import ending_in_order
+        from codespec.system.processes import ending_in_order
         child = "import sys, time; print(repr(sys.stdin.read()), flush=True); time.sleep(600)"
         with ending_in_order():
             try:

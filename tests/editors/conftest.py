@@ -1,5 +1,5 @@
-"""What the suites of all editors share. `make test-editors` runs them; where an editor cannot be
-installed its tests are skipped and say why."""
+"""Fixtures of the suites of all editors. `make test-editors` runs them; if an editor cannot be
+installed, its tests are skipped and say why."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def installed(install: Callable[[], T]) -> T:
-    """For a fixture of an editor: what `install` returns, or a skip with the reason."""
+    """The result of `install`, or a skip with the reason, for an editor's fixture."""
     try:
         return install()
     except Unavailable as e:
@@ -38,14 +38,15 @@ def installed(install: Callable[[], T]) -> T:
 
 
 def daemon_pids(run: Path) -> list[int]:
-    """Of the daemons whose locks lie below this folder: one for each choice of settings."""
+    """Process ids of the daemons whose locks lie below this folder: one for each choice of
+    settings."""
     pids = map(holder, run.rglob("daemon-*.lock"))
     return [pid for pid in pids if pid is not None]
 
 
 def end_daemons(run: Path) -> None:
-    """As `codespec daemon stop` does: a language server that is about to end would start one anew
-    that was killed."""
+    """End daemons as `codespec daemon stop` does: if one were killed, a language server that is
+    about to end would start another."""
     for pid in daemon_pids(run):
         os.kill(pid, signal.SIGTERM)
         wait_until_gone(pid)

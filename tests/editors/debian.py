@@ -45,7 +45,7 @@ def unpack(packages: list[str], folder: Path, suite: str = "") -> None:
 
 
 def _mirror() -> str:
-    """Where this machine gets its own packages from."""
+    """Address of the mirror that this machine gets its own packages from."""
     sources = [Path("/etc/apt/sources.list"), *Path("/etc/apt/sources.list.d").glob("*")]
     written = "\n".join(path.read_text() for path in sources if path.is_file())
     found = re.search(r"[a-z]+://\S+/debian/?(?=\s)", written + "\n")

@@ -14,7 +14,7 @@ from types import ModuleType
 
 from filelock import FileLock
 
-from codespec.folders import cache_dir
+from codespec.system.folders import cache_dir
 
 # Named at import: tests get cache folders of their own.
 CACHE = cache_dir() / "editors"

@@ -1,4 +1,4 @@
-"""What an editor says to the language server: the real one, with somebody listening."""
+"""Messages from a real editor to the language server, recorded on their way."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def told(folder: Path, method: str) -> list[Any]:
 
 
 def answers(folder: Path) -> list[Any]:
-    """What the editor answered up to now to what asks for a list of one: its settings."""
+    """Answers of the editor up to now to requests for one of its settings."""
     results = [m.get("result") for m in _messages(folder) if "method" not in m]
     return [result[0] for result in results if isinstance(result, list) and len(result) == 1]
 

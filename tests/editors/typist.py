@@ -1,8 +1,9 @@
-"""What is typed where editors are measured, and how: two ways of working, the same in each editor.
+"""Keys for measurements of editors: ways of working, the same in each editor.
 
 Writing on: keys in a row, at the speed of a quick typist, who waits for an answer to each. The
 prompt changes by a key each time. Jumping: one key at a place that nothing was asked for before,
-far from the last, so that the prompt is read anew.
+far from the last, so that the prompt is read anew. Renaming: a key changes a name, in a line
+after the other, and the next edit is that of a line below.
 """
 
 from __future__ import annotations
@@ -31,8 +32,9 @@ def read_table(path):
 PERIOD_S = 0.12
 PATIENCE_S = 0.7
 
-# Nothing that is shown is accepted, and a server that learned it would show little.
-SETTINGS = {"CODESPEC_COMPLETION_ADAPTIVE": "false"}
+# Nothing that is shown is accepted, and a server that learned it would show little. Next edits are
+# to come soon; how often is another question.
+SETTINGS = {"CODESPEC_COMPLETION_ADAPTIVE": "false", "CODESPEC_EDITS_EAGERNESS": "high"}
 # How long a place is looked at before the first key.
 LOOK_S = 0.3
 KEY = "p"
@@ -46,8 +48,13 @@ def places(n: int) -> str:
     return "".join(lines.format(f"{_NAMES[i % len(_NAMES)]}_{i}") for i in range(n))
 
 
+def calls(n: int) -> str:
+    """A file with a call in each of `n` lines."""
+    return "".join(f"{_NAMES[i % len(_NAMES)]}_{i} = load(folder, {i})\n" for i in range(n))
+
+
 def line_of(i: int) -> int:
-    """Of the i-th place, from 1; the cursor goes to its end."""
+    """Line of the i-th place, from 1; the cursor goes to its end."""
     return len(_LINES) * i + 3
 
 

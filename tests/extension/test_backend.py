@@ -11,8 +11,8 @@ import pytest
 from click.testing import CliRunner
 
 from codespec.backends import registry
-from codespec.backends.base import Asked, Generator, Stream
-from codespec.backends.text import ByteTokenizer
+from codespec.backends.byte_tokens import ByteTokenizer
+from codespec.backends.generators import Generator, GeneratorPrompt, Stream
 from codespec.cli import main
 from codespec.config import load_settings
 from codespec.daemon import control
@@ -20,7 +20,8 @@ from codespec.engine.generator import Streamed
 from codespec.engine.local import LocalEngine
 from codespec.engine.turns import Turns
 from codespec.errors import InputError, ModelError
-from codespec.requests import Completion, CompletionRequest, Progress
+from codespec.reasons import NoSuggestion
+from codespec.requests import Completion, CompletionRequest, Eagerness, Progress
 from codespec.types import SamplingParams
 from tests.e2e.conftest import PATIENT, Home, Spawn
 from tests.extension import scribe
@@ -129,8 +130,8 @@ class Speller(Generator):
         self.tokenizer = ByteTokenizer()
         self.info = replace(scribe.Scribe().info, fim=None)
 
-    def stream(self, asked: Asked, cancelled: Callable[[], bool]) -> Stream:
-        self.asked.append(asked.text)
+    def stream(self, prompt: GeneratorPrompt, cancelled: Callable[[], bool]) -> Stream:
+        self.asked.append(prompt.text)
         ids: Sequence[int] = self.tokenizer.encode(next(self._says)).tolist()
         yield from ([token] for token in ids)
         return "stop"
@@ -218,3 +219,20 @@ def test_commands_know_it(installed: Home) -> None:
     place = f"{installed.workspace / 'a.py'}:2:5"
     assert "first()" in said("complete", place, "--model", "scribe:")
     said("index", str(installed.workspace), "--in-process")
+
+
+def test_the_status_says_what_eagerness_goes_by(installed: Home, spawn: Spawn) -> None:
+    """It gives no probabilities: length and place decide, and what is cut says so."""
+    client = spawn()
+    client.initialize(installed.workspace, options={"completion": {"eagerness": "low"}})
+    client.wait_for_status("Normal", "completion.eagerness goes by length and habits")
+    assert client.close() == 0
+
+
+def test_without_probabilities_length_decides(engine: LocalEngine) -> None:
+    request = replace(asked(), eagerness=Eagerness())
+    done = engine.complete(request)
+    assert (done.text, done.trace.has_log_probs) == ("first()", False)
+    (chance,) = done.trace.chances
+    held = engine.complete(replace(request, eagerness=Eagerness(chance + 0.01)))
+    assert held.why is NoSuggestion.HELD_BACK

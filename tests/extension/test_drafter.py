@@ -12,9 +12,9 @@ import pytest
 from codespec.config import load_settings
 from codespec.drafters import registry
 from codespec.drafters.base import Drafter
-from codespec.drafters.guard import Policy
-from codespec.drafters.learned import read_learned
-from codespec.drafters.registry import Site
+from codespec.drafters.guard import GuardPolicy
+from codespec.drafters.planner_weights import read_weights
+from codespec.drafters.registry import TargetFacts
 from codespec.engine.local import LocalEngine
 from codespec.errors import ConfigError
 from codespec.requests import CompletionRequest
@@ -28,7 +28,7 @@ class Ngrams(Drafter):
 
     name = "ngrams"
 
-    def __init__(self, site: Site) -> None:
+    def __init__(self, site: TargetFacts) -> None:
         self._site = site
         self._next: dict[tuple[int, ...], int] = {}
         self._text: list[int] = []
@@ -67,13 +67,13 @@ REQUEST = CompletionRequest(
 @pytest.fixture
 def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalEngine]:
     monkeypatch.setenv("CODESPEC_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(registry, "_added", {})
+    monkeypatch.setattr(registry, "_added", dict(vars(registry)["_added"]))
     registry.register("ngrams", Ngrams)
     settings = {
         "drafting": {"drafters": ["lookup", "ngrams"], "adaptive": False},
         "model": {"n_threads": 1},
     }
-    engine = LocalEngine(load_settings(settings, env={}), policy=Policy.RAISE)
+    engine = LocalEngine(load_settings(settings, env={}), policy=GuardPolicy.RAISE)
     yield engine
     engine.close()
 
@@ -100,7 +100,7 @@ def test_it_drafts_and_the_text_stays(engine: LocalEngine) -> None:
 def test_its_source_is_kept_by_name(engine: LocalEngine, tmp_path: Path) -> None:
     assert engine.complete(REQUEST).text
     engine.close()
-    kept = [read_learned(file) for file in (tmp_path / "acceptance").iterdir()]
+    kept = [read_weights(file) for file in (tmp_path / "acceptance").iterdir()]
     assert kept
     assert all(learned is not None and "ngrams" in learned.weights for learned in kept)
 
@@ -110,5 +110,5 @@ def test_a_name_is_taken_once_and_an_unknown_one_is_told(engine: LocalEngine) ->
         with pytest.raises(ValueError, match=name):
             registry.register(name, Ngrams)
     with pytest.raises(ConfigError, match="ngram") as caught:
-        engine.chain("/w", ("ngram",))
-    assert "lookup, model, ngrams" in caught.value.hint
+        engine.drafter("/w", ("ngram",))
+    assert "lookup, model, aligned, ngrams" in caught.value.hint

@@ -15,10 +15,10 @@ from codespec.backends.llama import load_model
 from codespec.config import Settings, load_settings
 from codespec.context import families
 from codespec.context.families import Family, Files, Spelling
-from codespec.daemon.access import Access
 from codespec.daemon.async_client import AsyncClient
-from codespec.daemon.http import Front
 from codespec.engine.local import LocalEngine
+from codespec.http.access import Access
+from codespec.http.front import HttpFront
 from codespec.requests import Completion, CompletionRequest, OnProgress
 from codespec.types import Context, Snippet
 from tests.engines import strict_engine
@@ -78,7 +78,7 @@ def post(body: dict[str, object]) -> dict[str, Any]:
         "path": "/v1/completions",
         "headers": [(b"host", b"localhost")],
     }
-    asyncio.run(Front(Settings(), Access())(scope, receive, send))
+    asyncio.run(HttpFront(Settings(), Access())(scope, receive, send))
     assert sent[0]["status"] == 200, sent
     return json.loads(sent[1]["body"])
 

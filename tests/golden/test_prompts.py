@@ -1,4 +1,4 @@
-"""What models read, for each way they were trained to be asked."""
+"""Prompts of models, for each FIM format they were trained with."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import get_args
 import pytest
 
 from codespec.backends.fake import FIM_MIDDLE, FIM_PREFIX, FIM_SUFFIX, ByteTokenizer, FakeTarget
-from codespec.context.build import Window, build_context
+from codespec.context.prompt_window import Window, build_context
 from codespec.context.snippets import render
 from codespec.requests import CompletionRequest
 from codespec.types import FileMarkers, FimOrder, FimTokens, Snippet

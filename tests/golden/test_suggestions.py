@@ -8,17 +8,14 @@ from typing import get_args
 import pytest
 
 from codespec.backends.fake import ByteTokenizer
-from codespec.engine.postprocess import UnitStop, finish, place_in, shape_at
-from codespec.index.trees import Trees
+from codespec.languages.registry import records
+from codespec.suggest import Candidate, UnitStop, finish, place_in, shape_at
+from codespec.syntax.trees import TreeCache
 from codespec.types import Finish
 from tests.golden.golden import Case, check, read
 
-EXTENSIONS = {
-    "python": "py", "javascript": "js", "typescript": "ts", "go": "go", "rust": "rs", "c": "c",
-    "cpp": "cpp", "java": "java", "csharp": "cs", "php": "php", "ruby": "rb",
-    "swift": "swift", "lua": "lua", "tsx": "tsx", "shell": "sh", "elixir": "ex",
-    "markup": "vue", "other": "conf",
-}  # fmt: skip
+EXTENSIONS = {record.name: record.extensions[0] for record in records() if record.extensions}
+EXTENSIONS |= {"markup": ".vue", "other": ".conf"}
 FILES = sorted(Path(__file__).with_name("suggestions").glob("*.txt"))
 CASES = [case for file in FILES for case in read(file)]
 TOKENIZER = ByteTokenizer()
@@ -27,7 +24,7 @@ ENDS: dict[str, Finish] = {end: end for end in get_args(Finish)}
 
 def suggestion(case: Case) -> dict[str, str]:
     prefix, suffix = case.cursor
-    place = place_in(Trees(), prefix, suffix, f"a.{EXTENSIONS[case.file.stem]}")
+    place = place_in(TreeCache(), prefix, suffix, f"a{EXTENSIONS[case.file.stem]}")
     shape = shape_at(place)
     stop = UnitStop(TOKENIZER, shape, place)
     emitted: list[int] = []
@@ -37,11 +34,11 @@ def suggestion(case: Case) -> dict[str, str]:
             break
     text = TOKENIZER.decode(emitted).decode()
     ended = ENDS[case.options.get("ended", "stop")]
-    finished = finish(text, stop.end(text), ended, shape, place)
+    finished = finish(Candidate(place, text), stop.end(text), ended, shape)
     return {
-        "shape": f"{shape.kind}: {shape.why}",
+        "shape": f"{shape.kind}: {shape.why.text}",
         "inserted": finished.text,
-        "trimmed": "\n".join(finished.trimmed),
+        "trimmed": "\n".join(trimming.text for trimming in finished.trimmed),
     }
 
 

@@ -13,7 +13,7 @@ from codespec.config import Settings
 from codespec.engine.local import LocalEngine
 from tests import zoo
 from tests.engines import strict_engine
-from tests.own_layer import FAMILIES
+from tests.mtp_head import FAMILIES
 
 
 @pytest.fixture(scope="module")
@@ -42,4 +42,4 @@ def mtp_family(request: pytest.FixtureRequest) -> str:
 @pytest.fixture(scope="module")
 def mtp_file(mtp_family: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("own") / f"{mtp_family}.gguf"
-    return zoo.write(path, mtp_family, own_layer=True)
+    return zoo.write(path, mtp_family, mtp_head=True)

@@ -15,8 +15,8 @@ import pytest
 from codespec.backends.base import CancelledError
 from codespec.backends.llama import LlamaTarget, LlamaTokenizer, kernels, load_model
 from codespec.config import ModelSettings, Settings, load_settings
-from codespec.drafters.cost import CostCurve
-from codespec.models.registry import BUNDLED_DRAFT, BUNDLED_TARGET, bundled
+from codespec.cost.cost_curve import CostCurve
+from codespec.models.bundled_pair import BUNDLED_DRAFT, BUNDLED_TARGET, bundled
 from codespec.requests import CompletionRequest
 from codespec.types import NO_DRAFT, Draft, SamplingParams
 from tests import zoo
@@ -159,10 +159,10 @@ def visit(keeper, target, rng):
                 target.prefill(other, lambda: next(asked, None) is None)
         case 3:
             before = target.cached.tolist()
-            held = target.hold()
+            held = target.checkpoint()
             read(target, other)
-            target.take_back(held)
-            target.let_go(held)
+            target.restore(held)
+            target.release(held)
             assert target.cached.tolist() == before
         case 4:
             target.read_ahead(tokens, never)
@@ -238,7 +238,7 @@ def test_the_whole_engine(file, make):
 def test_as_a_draft_model(file, make):
     engine = make(bundled(BUNDLED_TARGET), file)
     running = engine.passes.models._running[-1]
-    assume(running.pace, CostCurve({1: 0.01, 33: 0.01}))  # as if it cost nothing to ask
+    assume(running.tuner, CostCurve({1: 0.01, 33: 0.01}))  # as if it cost nothing to ask
     plain = engine.generate(replace(REQUEST, drafters=()))
     for drafters in ("model",), ("lookup", "model"):
         made = engine.generate(replace(REQUEST, drafters=drafters))

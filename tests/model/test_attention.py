@@ -10,17 +10,19 @@ import pytest
 
 from codespec.backends.llama import LlamaTarget, kernels, load_model
 from codespec.backends.llama.kernels_check import TYPE_F16, TYPE_F32, Graph
-from codespec.models.registry import BUNDLED_DRAFT, BUNDLED_TARGET, bundled
+from codespec.models.bundled_pair import BUNDLED_DRAFT, BUNDLED_TARGET, bundled
 from codespec.types import NO_DRAFT
 
-pytestmark = pytest.mark.skipif(not kernels.attend(), reason=f"no kernels: {kernels.WHY_NOT}")
+pytestmark = pytest.mark.skipif(
+    not kernels.computes_attention(), reason=f"no kernels: {kernels.WHY_NOT}"
+)
 
 HEADS = {"alone": (3, 3), "in pairs": (4, 2), "in sevens": (14, 2)}
 
 
 @pytest.fixture(params=HEADS.values(), ids=list(HEADS))
 def heads(instructions: str, request: pytest.FixtureRequest) -> tuple[int, int]:
-    """Of queries and of keys, with each instruction set."""
+    """(query heads, key heads), with each instruction set."""
     return request.param
 
 
@@ -168,11 +170,11 @@ def test_families_whose_files_say_nothing_of_their_bias_are_known(
 
 
 def test_without_them_contexts_are_made_for_llama_cpps_own() -> None:
-    assert kernels.attend()
+    assert kernels.computes_attention()
     assert kernels.in_use() == [kernels.NAME, "attention"]
     kernels.use(False)
     try:
-        assert not kernels.attend()
+        assert not kernels.computes_attention()
         assert kernels.in_use() == []
         model = load_model(bundled(BUNDLED_TARGET), n_gpu_layers=0)
         target = LlamaTarget(model, n_ctx=512, n_threads=2)

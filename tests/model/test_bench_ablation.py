@@ -10,8 +10,8 @@ import pytest
 from click.testing import CliRunner
 
 from codespec.cli import main
-from codespec_bench import ablation
-from codespec_bench.ablation_clock import median_ratio
+from codespec_bench.maintainers import ablation
+from codespec_bench.maintainers.ablation_clock import median_ratio
 from codespec_bench.results import Row
 
 SHARED = """def shared(first, second):

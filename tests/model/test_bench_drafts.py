@@ -11,10 +11,10 @@ from click.testing import CliRunner
 
 from codespec.cli import main
 from codespec.config import load_settings
+from codespec.distill.job import DistillJob
+from codespec.distill.plan import DistillPlan
 from codespec.errors import InputError
-from codespec.models.registry import BUNDLED_DRAFT, bundled
-from codespec.train.distill.job import Job
-from codespec.train.distill.plan import Plan
+from codespec.models.bundled_pair import BUNDLED_DRAFT, bundled
 from codespec_bench import drafts
 
 LIBRARY = Path(sysconfig.get_paths()["stdlib"])
@@ -23,8 +23,8 @@ LIBRARY = Path(sysconfig.get_paths()["stdlib"])
 def test_acceptance_and_speed_by_the_targets_size(tmp_path: Path) -> None:
     for name in ("decoder", "encoder", "scanner", "tool"):
         (tmp_path / f"{name}.py").write_text((LIBRARY / "json" / f"{name}.py").read_text())
-    Job(load_settings({"model": {"n_threads": 1}}, env={}), tmp_path).run(
-        Plan(n_tokens=2_000, tokens=6_000, n_places=1)
+    DistillJob(load_settings({"model": {"n_threads": 1}}, env={}), tmp_path).run(
+        DistillPlan(n_tokens=2_000, tokens=6_000, n_places=1)
     )
     free = tmp_path / "free.json"
     free.write_text(json.dumps({"t1_ms": 1000.0, "n": [1, 64], "ratio": [1.0, 1.0]}))

@@ -18,15 +18,15 @@ from click.testing import CliRunner
 
 from bench import results
 from bench.peers import huggingface, report, run
-from bench.peers.base import Decoded, Job, MissingPeerError
-from bench.peers.run import Comparison
+from bench.peers.base import Decoded, DecodingTask, MissingPeerError
+from bench.peers.run import PeerComparison
 from bench.peers.server import Server
 from codespec.backends.llama import kernels
 from codespec.cli import INTERRUPTED
 from codespec.cli.bench.peers import command
 from codespec.config import Settings
 from codespec.errors import ModelError
-from codespec.models.registry import draft_path, target_path
+from codespec.models.resolve import draft_path, target_path
 from codespec.types import Context
 from tests.engines import strict_engine
 
@@ -108,7 +108,9 @@ def no_transformers(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_all_ways_decode_the_same_requests(
     repo: Path, server: Path, model_options: Settings
 ) -> None:
-    comparison = Comparison(repo, model_options, str(server), n_places=2, n_repeats=1, quick=True)
+    comparison = PeerComparison(
+        repo, model_options, str(server), n_places=2, n_repeats=1, quick=True
+    )
     rows = {(row["config"], row["workload"]): row for row in comparison.run()}
     for workload in ("edits", "fresh"):
         plain, ours = rows["plain", workload], rows["codespec", workload]
@@ -143,7 +145,7 @@ def test_what_is_not_installed_is_named_with_the_way_to_get_it(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
-    comparison = Comparison(repo, model_options, None, n_places=1, n_repeats=1, quick=True)
+    comparison = PeerComparison(repo, model_options, None, n_places=1, n_repeats=1, quick=True)
     rows = comparison.run()
     assert not [row for row in rows if "llama-server" in row["config"]]
     hints = {missing.why: missing.hint for missing in comparison.missing}
@@ -164,7 +166,9 @@ def test_a_peer_that_dies_counts_as_far_as_it_came(
     repo: Path, server: Path, model_options: Settings, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("DIE_AT", IN_THE_THIRD)
-    comparison = Comparison(repo, model_options, str(server), n_places=2, n_repeats=1, quick=True)
+    comparison = PeerComparison(
+        repo, model_options, str(server), n_places=2, n_repeats=1, quick=True
+    )
     rows = {(row["config"], row["workload"]): row for row in comparison.run()}
     dying, others = "llama-server ngram-map-k", ("plain", "codespec", "llama-server ngram-simple")
     assert rows[dying, "edits"]["n_requests"] == 1
@@ -196,7 +200,7 @@ def test_a_server_that_says_nonsense_is_named(
     peer = Server("s", str(server), ("ngram-map-k",), tmp_path / "m.gguf", None, 1, 256)
     peer.start()
     try:
-        job = Job(Context(np.arange(9, dtype=np.int32)), 5)
+        job = DecodingTask(Context(np.arange(9, dtype=np.int32)), 5)
         assert peer.decode(job).tokens == [0, 1, 2, 3, 4]
         with pytest.raises(ModelError, match="s: that is no answer"):
             peer.decode(job)
@@ -225,7 +229,7 @@ def test_a_library_that_hangs_or_says_nonsense_is_named(
     monkeypatch.setattr(huggingface, "ANSWER_S", 0.5 if "for _" in says else 60)
     try:
         with pytest.raises(ModelError, match=words):
-            peer.decode(Job(Context(np.arange(9, dtype=np.int32)), 5))
+            peer.decode(DecodingTask(Context(np.arange(9, dtype=np.int32)), 5))
     finally:
         peer.close()
 
@@ -269,7 +273,7 @@ def test_every_setting_of_the_suffix_trie(
     monkeypatch.setenv("PATH", "/usr/bin:/bin")
     trie = tmp_path / "_C.py"
     trie.write_text(textwrap.dedent(TRIE).format(loaded=str(tmp_path / "loaded")))
-    comparison = Comparison(repo, model_options, None, trie, n_places=1, n_repeats=1)
+    comparison = PeerComparison(repo, model_options, None, trie, n_places=1, n_repeats=1)
     rows = [row for row in comparison.run() if row["workload"] == "edits"]
     mats = [row["mat"] for row in rows if "suffix trie" in row["config"]]
     assert len(mats) == 5
@@ -293,7 +297,9 @@ def test_no_more_servers_than_memory_has_room_for(
     monkeypatch.setattr(
         psutil, "virtual_memory", lambda: SimpleNamespace(available=total, total=total)
     )
-    comparison = Comparison(repo, model_options, str(server), n_places=1, n_repeats=1, quick=True)
+    comparison = PeerComparison(
+        repo, model_options, str(server), n_places=1, n_repeats=1, quick=True
+    )
     configs = {str(row["config"]) for row in comparison.run() if row["workload"] == "edits"}
     assert sum("llama-server" in config for config in configs) == 2
     report.print_missing(comparison.missing)
@@ -308,8 +314,8 @@ def test_transformers_says_what_our_engine_says(model_options: Settings) -> None
     library = huggingface.Library(target_path(model), draft_path(model), 1)
     try:
         prompt = engine.tokenizer.encode(LINES + "    total_12 = compute_value(first_")
-        job = Job(Context(prompt), 24)
-        tokens, _ = engine.passes.decode(job.context, 24, engine.chain("", ()))
+        job = DecodingTask(Context(prompt), 24)
+        tokens, _ = engine.passes.decode(job.context, 24, engine.drafter("", ()))
         ways = {**huggingface.DEFAULTS, **huggingface.DRAFT_DEFAULT}
         found: dict[str, Decoded] = {}
         for config, options in ways.items():
@@ -351,7 +357,7 @@ def test_the_servers_clock_starts_at_the_first_token(server: Path, tmp_path: Pat
     peer = Server("s", str(server), (), tmp_path / "m.gguf", None, 1, 256)
     peer.start()
     try:
-        decoded = peer.decode(Job(Context(np.arange(9, dtype=np.int32)), 5))
+        decoded = peer.decode(DecodingTask(Context(np.arange(9, dtype=np.int32)), 5))
     finally:
         peer.close()
     assert decoded.tokens == [0, 1, 2, 3, 4]
@@ -363,7 +369,7 @@ def test_the_end_token_takes_time_but_is_no_text(server: Path, tmp_path: Path) -
     peer = Server("s", str(server), (), tmp_path / "m.gguf", None, 1, 256, eog={4})
     peer.start()
     try:
-        decoded = peer.decode(Job(Context(np.arange(9, dtype=np.int32)), 5))
+        decoded = peer.decode(DecodingTask(Context(np.arange(9, dtype=np.int32)), 5))
     finally:
         peer.close()
     assert decoded.tokens == [0, 1, 2, 3]

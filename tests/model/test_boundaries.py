@@ -18,12 +18,12 @@ import pytest
 from codespec.backends.llama import LlamaTokenizer, load_model
 from codespec.config import Settings
 from codespec.context.healing import HealingMask, hold_back, vocabulary_of
-from codespec.drafters.calibrate import Planners
-from codespec.drafters.kinds import token_kinds
-from codespec.drafters.lookup import BUFFERS, REPOSITORY, LookupDrafter
-from codespec.index.live import LiveDocument
-from codespec.index.text import safe_cuts
-from codespec.models.registry import target_path
+from codespec.documents.live import LiveDocument
+from codespec.documents.sources import BUFFERS, REPOSITORY
+from codespec.drafters.lookup import LookupDrafter
+from codespec.drafters.planners import Planners
+from codespec.drafters.token_kinds import token_kinds
+from codespec.models.resolve import target_path
 from codespec.native import (
     Boundary,
     Segment,
@@ -32,6 +32,7 @@ from codespec.native import (
     Vocabulary,
     build_segment,
 )
+from codespec.syntax.text import safe_cuts
 from codespec.types import NO_TOKENS, Context, PassState, Tokens
 
 TEXTS = [inspect.getsource(module) for module in (bisect, keyword, sched)]
@@ -66,7 +67,7 @@ class Files:
         return sources.offers[0][1] if sources.offers else NO_TOKENS
 
     def knows(self, tokens: Tokens, i: int) -> bool:
-        """Whether the i-th token is what is drafted after those before it."""
+        """True if the i-th token is drafted after those before it."""
         found = self.index.draft(tokens[max(0, i - 64) : i].copy(), 1).tokens.tolist()
         return found == [int(tokens[i])]
 

@@ -10,10 +10,10 @@ import pytest
 
 from codespec.engine.candidates import OtherFirstToken, decode_side_by_side
 from codespec.engine.completer import Completer
-from codespec.engine.output import Limits, Output
+from codespec.engine.output import Output, OutputLimits
 from codespec.requests import CompletionRequest
-from codespec.sampling import Sampler
-from tests.drafters import chain_of
+from codespec.verify.sampling import Sampler
+from tests.drafters import combined
 
 N_PLACES, N_TOKENS = 12, 12
 
@@ -41,7 +41,7 @@ def test_side_by_side_is_one_after_the_other(engine, requests) -> None:
     for request in requests:
         context = dataclasses.replace(engine.context(request), healed=b"")
 
-        limits = Limits(N_TOKENS)
+        limits = OutputLimits(N_TOKENS)
 
         def make(others: frozenset[int], params=request.sampling, limits=limits) -> Output:
             mask = OtherFirstToken(others, n_vocab, None)
@@ -55,7 +55,7 @@ def test_side_by_side_is_one_after_the_other(engine, requests) -> None:
         taken: set[int] = set()
         for branch in branches:
             mask = OtherFirstToken(taken, n_vocab, None)
-            alone = Completer(target, chain_of([], n_vocab, 1))
+            alone = Completer(target, combined([], n_vocab, 1))
             tokens, finish = alone.run(context, Sampler(request.sampling, mask), limits)
             assert branch.finish == finish or branch.tokens != tokens
             n_equal += branch.tokens == tokens
@@ -73,11 +73,32 @@ def test_candidates_differ_and_leave_the_engine_as_it_was(engine, requests) -> N
         assert among.text == alone.text
         others = [other.text for other in among.alternatives]
         texts = [among.text, *others]
-        assert len({text.rstrip() for text in texts}) == len(texts) <= 3
+        assert len({"".join(text.split()) for text in texts}) == len(texts) <= 3
         assert all(map(str.strip, others))
         n_others += len(others)
         assert engine.complete(dataclasses.replace(request, n_candidates=1)).text == alone.text
     assert n_others > N_PLACES
+
+
+@pytest.mark.parametrize(
+    ("path", "prefix", "suffix"),
+    [
+        (
+            "/a.js",
+            "function add(a, b) {\n  return a + b;\n}\n\nfunction sub(a, b) {\n  ",
+            "\n}\n",
+        ),
+        ("/a.proto", 'syntax = "proto3";\n\nmessage A {\n  string name = 1;\n  ', "\n}\n"),
+        ("/A.java", "class A {\n    int add(int a, int b) {\n        ", "\n    }\n}\n"),
+        ("/a.py", "def add(a, b):\n    return a + b\n\n\ndef sub(a, b):\n    ", "\n"),
+    ],
+)
+def test_candidates_differ_in_more_than_blanks(engine, path, prefix, suffix) -> None:
+    request = CompletionRequest(prefix, suffix, path=path, n_candidates=5)
+    made = engine.complete(request)
+    texts = [made.text, *(other.text for other in made.alternatives)]
+    assert len({"".join(text.split()) for text in texts}) == len(texts) >= 2
+    assert not any(text[0].isspace() or text.rstrip(" ").endswith("\n") for text in texts)
 
 
 def test_candidates_end_with_the_request(engine, requests) -> None:

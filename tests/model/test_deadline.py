@@ -1,5 +1,4 @@
-"""What comes after the last pass keeps to the deadline, too: on a clock on which only trials take
-time."""
+"""Work after the last pass keeps to the deadline, too: on a clock that only trials advance."""
 
 from __future__ import annotations
 
@@ -9,10 +8,11 @@ from typing import Any
 
 import pytest
 
-from codespec.engine.generation import Generation
-from codespec.engine.local import GRACE_S, LocalEngine
-from codespec.index.trees import ParsedDocument
+from codespec.engine.generation import GRACE_S, Generation
+from codespec.engine.local import LocalEngine
+from codespec.reasons import NoSuggestion, Trimming
 from codespec.requests import Completion, CompletionRequest
+from codespec.syntax.trees import ParsedDocument
 
 REQUEST = CompletionRequest("function f() { return {", "b: 1, c: 2} }", path="/a.js", max_tokens=4)
 FITS = b" a: 1,"
@@ -28,7 +28,7 @@ class Slow:
         self.said, self.pass_s = FITS_NOWHERE, 0.0
         self.now, self.n_trials = 0.0, 0
         self._engine = engine
-        trial, finished = ParsedDocument.with_change, Generation.finished
+        trial, of_output = ParsedDocument.with_change, Generation.said
 
         def counted(*args):
             self.n_trials += 1
@@ -37,10 +37,10 @@ class Slow:
 
         def said(made, raw, ended):
             self.now += self.pass_s
-            return finished(made, made.context.healed + self.said, ended)
+            return of_output(made, made.context.healed + self.said, ended)
 
         monkeypatch.setattr(ParsedDocument, "with_change", counted)
-        monkeypatch.setattr(Generation, "finished", said)
+        monkeypatch.setattr(Generation, "said", said)
         monkeypatch.setattr(engine, "_clock", lambda: self.now)
 
     def complete(self, cancelled: Callable[[], bool] = lambda: False, **options: Any) -> Completion:
@@ -56,7 +56,7 @@ def slow(engine, monkeypatch):
 def test_without_a_deadline_all_is_tried(slow):
     completion = slow.complete()
     assert slow.n_trials > 3
-    assert "no time" not in completion.trace.trimmed[-1]
+    assert completion.trace.trimmed[-1] != Trimming.UNCHECKED
 
 
 def test_after_the_deadline_nothing_more_is_tried(slow):
@@ -65,6 +65,7 @@ def test_after_the_deadline_nothing_more_is_tried(slow):
     assert DEADLINE_S < slow.now <= DEADLINE_S + GRACE_S + TRIAL_S
     assert completion.text == ""
     assert "no time" in completion.reason
+    assert completion.why == NoSuggestion.NOTHING_LEFT
 
 
 def test_there_is_time_to_try_what_was_said_by_a_pass_that_ended_late(slow):

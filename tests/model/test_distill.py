@@ -23,19 +23,20 @@ from click.testing import CliRunner
 from codespec.backends.llama import LlamaTokenizer, load_model
 from codespec.cli import main
 from codespec.config import IndexSettings, Settings
-from codespec.drafters import chain
-from codespec.drafters.model import ModelDrafter
+from codespec.distill.job import DistillJob, Report
+from codespec.distill.plan import DistillPlan, StoppedError
+from codespec.distill.workspace import Workspace
+from codespec.drafters import combined
+from codespec.drafters.model_drafter import ModelDrafter
+from codespec.engine.loaded_models import Models
 from codespec.engine.local import LocalEngine
-from codespec.engine.models import Models
 from codespec.errors import InputError, ModelError
-from codespec.models import drafts
-from codespec.models.registry import target_path
+from codespec.models import distilled
+from codespec.models.resolve import target_path
 from codespec.requests import CompletionRequest
-from codespec.train import export, tokenizer
-from codespec.train.distill.job import Job, Report
-from codespec.train.distill.plan import Plan, StoppedError
-from codespec.train.distill.workspace import Workspace
-from codespec.train.model import Llama, ModelConfig
+from codespec.train import bpe
+from codespec.training import export
+from codespec.training.network import Llama, ModelConfig
 from tests import training
 from tests.distilling import LIBRARY, QUICK, settings, stage_of, workspace
 from tests.engines import strict_engine
@@ -82,7 +83,7 @@ class Child:
 
 def test_killed_stopped_and_resumed(workspace: Path) -> None:
     """Each checkpoint survives; nothing asked of the target is asked again."""
-    job = Job(settings(), workspace)
+    job = DistillJob(settings(), workspace)
     lessons, checkpoint = job.work / "lessons", job.work / "checkpoint.pt"
     assert job.status() is None
     child = Child(workspace)
@@ -103,7 +104,7 @@ def test_killed_stopped_and_resumed(workspace: Path) -> None:
 
     reports: list[Report] = []
     spent = torch.load(checkpoint)["progress"]["tokens"]
-    record = job.run(Plan(n_tokens=2_000, tokens=spent + 1, n_places=2), reports.append)
+    record = job.run(DistillPlan(n_tokens=2_000, tokens=spent + 1, n_places=2), reports.append)
     assert not [r for r in reports if r.stage == "asking the target"]
     steps = [r.detail.partition(",")[0] for r in reports if r.stage == "training"]
     assert steps == [f"step {n_killed + 1}"]
@@ -116,7 +117,7 @@ def test_killed_stopped_and_resumed(workspace: Path) -> None:
 
 def test_stopped_by_a_signal_it_loses_nothing(workspace: Path) -> None:
     """Ctrl-C or the end of a session: the last step is in the checkpoint."""
-    job = Job(settings(), workspace)
+    job = DistillJob(settings(), workspace)
     command = [sys.executable, "-m", "codespec", "distill", "--workspace", str(workspace)]
     command += ["--positions", "2000", "--tokens", "1000000", "--checkpoint-seconds", "9999"]
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE)
@@ -145,11 +146,11 @@ def test_the_draft_of_a_workspace_is_used_there_and_only_there(
 ) -> None:
     engine = strict_engine(settings())
     plain, _ = complete(engine, workspace, ())
-    record = Job(settings(), workspace).run(QUICK)
+    record = DistillJob(settings(), workspace).run(QUICK)
     assert record.before is not None, "the bundled pair is what it is compared with"
     assert record.n_vocab == engine.info.n_vocab
-    at = drafts.folder(drafts.fingerprint(Path(engine.info.path)), str(workspace))
-    assert drafts.read(at) == record
+    at = distilled.draft_folder(distilled.fingerprint(Path(engine.info.path)), str(workspace))
+    assert distilled.read(at) == record
     loaded: list[Path] = []
     load = Models.load
     monkeypatch.setattr(
@@ -157,9 +158,9 @@ def test_the_draft_of_a_workspace_is_used_there_and_only_there(
     )
 
     def register(acceptance: float) -> None:
-        after = drafts.Measured(acceptance=acceptance, speed=1.0, n_drafted=9)
+        after = distilled.DraftFigures(acceptance=acceptance, speed=1.0, n_drafted=9)
         made = msgspec.structs.replace(record, after=after)
-        (at / drafts.RECORD).write_bytes(msgspec.json.encode(made))
+        (at / distilled.RECORD).write_bytes(msgspec.json.encode(made))
 
     register(0.0)
     assert complete(engine, workspace, ("model",))[0] == plain
@@ -180,14 +181,16 @@ def test_the_draft_of_a_workspace_is_used_there_and_only_there(
 def test_a_large_vocabulary_gets_a_small_draft_and_the_same_output(
     workspace: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    words = tokenizer.train([training.source_text(i) for i in range(20)], training.N_VOCAB)
+    words = bpe.train([training.source_text(i) for i in range(20)], training.N_VOCAB)
     torch.manual_seed(0)
     model = Llama(ModelConfig(151_936, 32, 1, 2, 1, 16, 64, 512))
     target = tmp_path / "large.gguf"
     export.write_gguf(target, model.eval(), words, "f32", "large")
     chosen = settings(target=str(target))
     alone = settings(target=str(target), draft="")
-    record = Job(alone, workspace).run(dataclasses.replace(QUICK, n_tokens=1_000, n_places=1))
+    record = DistillJob(alone, workspace).run(
+        dataclasses.replace(QUICK, n_tokens=1_000, n_places=1)
+    )
     assert record.before is None
     assert record.pays
     assert record.n_vocab < 8_193
@@ -196,12 +199,12 @@ def test_a_large_vocabulary_gets_a_small_draft_and_the_same_output(
     plain, _ = complete(engine, workspace, ())
     # Whether it pays depends on the machine; here it is to draft.
     monkeypatch.setattr(ModelDrafter, "plan", lambda self, state, n_max: (min(2, n_max), 1.0))
-    monkeypatch.setattr(chain, "best_width", lambda probs, *_: (len(probs), 1.0))
+    monkeypatch.setattr(combined, "best_width", lambda probs, *_: (len(probs), 1.0))
     drafted, n_drafted = complete(engine, workspace, ("model",))
     assert drafted == plain
     assert n_drafted, "it drafts, from its part of the vocabulary"
     engine.close()
-    file = drafts.folder(drafts.fingerprint(target), str(workspace)) / record.file
+    file = distilled.draft_folder(distilled.fingerprint(target), str(workspace)) / record.file
     made = load_model(file, vocab_only=True)
     assert made.n_vocab == record.n_vocab
     made.close()
@@ -254,7 +257,7 @@ def test_of_a_large_workspace_a_part_is_read(
         (workspace / f"m{i}.py").write_text(training.source_text(i))
     whole = Workspace(workspace, words, IndexSettings())
     n_bytes = sum(path.stat().st_size for path in workspace.glob("*.py"))
-    monkeypatch.setattr("codespec.train.distill.workspace.MOST_BYTES", n_bytes // 2)
+    monkeypatch.setattr("codespec.distill.workspace.MOST_BYTES", n_bytes // 2)
     shares: list[float] = []
     half = Workspace(workspace, words, IndexSettings(), shares.append)
     assert len(half.learned) < 0.8 * len(whole.learned)
@@ -266,7 +269,7 @@ def test_of_a_large_workspace_a_part_is_read(
 
 
 def test_asked_to_stop_while_it_reads_it_stops(workspace: Path) -> None:
-    job = Job(settings(), workspace)
+    job = DistillJob(settings(), workspace)
     seen: list[Report] = []
 
     def stop(report: Report) -> None:
@@ -280,7 +283,7 @@ def test_asked_to_stop_while_it_reads_it_stops(workspace: Path) -> None:
 
 def test_too_little_to_learn_from(tmp_path: Path) -> None:
     (tmp_path / "a.py").write_text("x = 1\n")
-    job = Job(settings(), tmp_path)
+    job = DistillJob(settings(), tmp_path)
     with pytest.raises(InputError, match="too little to learn from"):
         job.run(QUICK)
     status = job.status()
@@ -314,7 +317,9 @@ def test_a_device_that_is_not_here(workspace: Path, monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     reports: list[Report] = []
     with pytest.raises(InputError, match="no CUDA device"):
-        Job(settings(), workspace).run(dataclasses.replace(QUICK, device="cuda"), reports.append)
+        DistillJob(settings(), workspace).run(
+            dataclasses.replace(QUICK, device="cuda"), reports.append
+        )
     assert [r.stage for r in reports] == ["failed"]
 
 
@@ -324,11 +329,11 @@ def test_too_little_memory(workspace: Path, monkeypatch: pytest.MonkeyPatch) -> 
 
     monkeypatch.setattr(psutil, "virtual_memory", Little)
     with pytest.raises(InputError, match="GB are free"):
-        Job(settings(), workspace).run(QUICK)
+        DistillJob(settings(), workspace).run(QUICK)
 
 
 def test_the_workspace_may_change_but_nothing_may_be_left_of_what_is_gone(workspace: Path) -> None:
-    job = Job(settings(), workspace)
+    job = DistillJob(settings(), workspace)
 
     def stop_in_training(report: Report, reports: list[Report]) -> None:
         reports.append(report)
@@ -337,7 +342,7 @@ def test_the_workspace_may_change_but_nothing_may_be_left_of_what_is_gone(worksp
             assert json.loads(CliRunner().invoke(main, args).stdout) == {"stopping": True}
 
     def stages_until_training() -> tuple[bool, str]:
-        """Whether the target was asked; the first step of training."""
+        """(True if the target was asked, first step of training)."""
         reports: list[Report] = []
         with pytest.raises(StoppedError):
             job.run(QUICK, partial(stop_in_training, reports=reports))
@@ -356,7 +361,7 @@ def test_the_workspace_may_change_but_nothing_may_be_left_of_what_is_gone(worksp
 
 def test_stopped_while_it_measures(workspace: Path) -> None:
     """Nothing is trained again; a draft model that was not measured is not left behind."""
-    job = Job(settings(), workspace)
+    job = DistillJob(settings(), workspace)
 
     def stop(report: Report) -> None:
         if report.stage == "measuring":

@@ -20,13 +20,13 @@ import torch
 from click.testing import CliRunner
 
 from codespec.cli import main
+from codespec.distill.job import DistillJob, Report
+from codespec.distill.lessons import SHAPES
+from codespec.distill.plan import DistillPlan, StoppedError, write_json
+from codespec.distill.stages import MOST_READINGS
 from codespec.errors import InputError, ModelError
-from codespec.models.registry import BUNDLED_TARGET, bundled
-from codespec.processes import ENDINGS
-from codespec.train.distill.job import Job, Report
-from codespec.train.distill.lessons import SHAPES
-from codespec.train.distill.plan import Plan, StoppedError, write_json
-from codespec.train.distill.stages import MOST_READINGS
+from codespec.models.bundled_pair import BUNDLED_TARGET, bundled
+from codespec.system.processes import TERMINATION_SIGNALS
 from tests.distilling import QUICK, settings, stage_of, workspace
 
 __all__ = ["workspace"]
@@ -34,7 +34,7 @@ __all__ = ["workspace"]
 
 def test_what_is_damaged_is_done_again(workspace: Path) -> None:
     """A checkpoint cut off by a loss of power, or one of another shape."""
-    job = Job(settings(), workspace)
+    job = DistillJob(settings(), workspace)
     checkpoint = job.work / "checkpoint.pt"
 
     reports: list[Report] = []
@@ -69,7 +69,7 @@ def test_why_it_failed_can_be_asked_later(workspace: Path, monkeypatch: pytest.M
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(np, "savez", full)
-    job = Job(settings(), workspace)
+    job = DistillJob(settings(), workspace)
     with pytest.raises(OSError, match="No space left"):
         job.run(QUICK)
     status = job.status()
@@ -83,7 +83,7 @@ def test_a_target_that_llama_cpp_gives_up_on(workspace: Path, tmp_path: Path) ->
     at = raw.index(key) + len(key)
     target = tmp_path / "target.gguf"
     target.write_bytes(raw[:at] + bytes(4) + raw[at + 4 :])
-    job = Job(settings(target=str(target)), workspace)
+    job = DistillJob(settings(target=str(target)), workspace)
     with pytest.raises(ModelError, match="gave up"):
         job.run(QUICK)
     status = job.status()
@@ -101,13 +101,13 @@ def test_a_pytorch_that_cannot_be_imported(workspace: Path, tmp_path: Path, erro
     assert "Traceback" not in done.stderr
     assert "PyTorch, which cannot be imported here: libcudnn.so.9: cannot open" in done.stderr
     assert "--force-reinstall" in done.stderr
-    status = Job(settings(), workspace).status()
+    status = DistillJob(settings(), workspace).status()
     assert status is not None
     assert (status.stage, "libcudnn" in status.detail) == ("failed", True)
 
 
 @pytest.mark.parametrize(
-    ("number", "code"), [(signal.SIGINT, 130), *((number, 1) for number in ENDINGS)]
+    ("number", "code"), [(signal.SIGINT, 130), *((number, 1) for number in TERMINATION_SIGNALS)]
 )
 def test_how_it_ends_says_by_what(
     workspace: Path, monkeypatch: pytest.MonkeyPatch, number: int, code: int
@@ -116,7 +116,7 @@ def test_how_it_ends_says_by_what(
         os.kill(os.getpid(), number)
         raise StoppedError
 
-    monkeypatch.setattr(Job, "run", run)
+    monkeypatch.setattr(DistillJob, "run", run)
     monkeypatch.setattr(os, "nice", lambda _: 0)
     result = CliRunner().invoke(main, ["distill", "--workspace", str(workspace)])
     assert (result.exit_code, "the same command goes on" in result.output) == (code, True)
@@ -136,7 +136,7 @@ def test_it_says_that_a_folder_of_a_repository_is_not_all_of_it(
 
 
 def test_what_is_left_of_a_workspace_that_is_gone_can_be_forgotten(workspace: Path) -> None:
-    job = Job(settings(), workspace)
+    job = DistillJob(settings(), workspace)
     job.make_folder()
     (job.work / "log.txt").write_text("Killed\n")
     write_json(job.work / "progress.json", Report(stage="training"))
@@ -151,7 +151,7 @@ def test_what_is_left_of_a_workspace_that_is_gone_can_be_forgotten(workspace: Pa
 
 @pytest.mark.skipif(sys.platform == "win32", reason="without modes of files")
 def test_what_it_learns_from_is_for_nobody_elses_eyes(workspace: Path) -> None:
-    job = Job(settings(), workspace)
+    job = DistillJob(settings(), workspace)
     job.make_folder()
     modes = [stat.S_IMODE(at.stat().st_mode) for at in (job.folder.parent, job.folder, job.work)]
     assert modes == [0o700] * 3
@@ -161,7 +161,7 @@ def test_what_it_learns_from_is_for_nobody_elses_eyes(workspace: Path) -> None:
 def test_a_workspace_whose_name_is_no_text(tmp_path: Path) -> None:
     root = tmp_path / os.fsdecode(b"w\xe9")
     root.mkdir()
-    job = Job(settings(), root)
+    job = DistillJob(settings(), root)
     with pytest.raises(InputError, match="too little"):
         job.run(QUICK)
     status = job.status()
@@ -170,7 +170,7 @@ def test_a_workspace_whose_name_is_no_text(tmp_path: Path) -> None:
 
 
 def test_a_second_one_out_of_sight_is_refused_at_once(workspace: Path) -> None:
-    job = Job(settings(), workspace)
+    job = DistillJob(settings(), workspace)
     args = ["distill", "--workspace", str(workspace), "--background"]
     seen: list[str] = []
 
@@ -185,7 +185,7 @@ def test_a_second_one_out_of_sight_is_refused_at_once(workspace: Path) -> None:
 
 
 def test_a_look_at_how_far_it_is_does_not_keep_it_from_starting(workspace: Path) -> None:
-    job = Job(settings(), workspace)
+    job = DistillJob(settings(), workspace)
     job.work.mkdir(parents=True)
     is_held = threading.Event()
 
@@ -208,7 +208,7 @@ def test_a_look_at_how_far_it_is_does_not_keep_it_from_starting(workspace: Path)
 
 def test_one_that_is_starting_is_not_the_one_before(workspace: Path) -> None:
     """Until its process has imported PyTorch and takes the lock."""
-    job = Job(settings(), workspace)
+    job = DistillJob(settings(), workspace)
 
     def stop(_report: Report) -> None:
         job.ask_to_stop()
@@ -238,15 +238,15 @@ def test_one_that_is_starting_is_not_the_one_before(workspace: Path) -> None:
 def test_one_that_ends_while_it_is_asked_for_is_not_stopped(
     workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    job = Job(settings(), workspace)
+    job = DistillJob(settings(), workspace)
     job.make_folder()
     write_json(job.work / "progress.json", Report(stage="measuring", share=0.9))
 
-    def ends(_: Job) -> bool:
+    def ends(_: DistillJob) -> bool:
         write_json(job.work / "progress.json", Report(stage="done", share=1.0))
         return False
 
-    monkeypatch.setattr(Job, "_is_locked", ends)
+    monkeypatch.setattr(DistillJob, "_is_locked", ends)
     status = job.status()
     assert status is not None
     assert status.stage == "done"
@@ -255,6 +255,8 @@ def test_one_that_ends_while_it_is_asked_for_is_not_stopped(
 def test_it_ends_where_more_reading_does_not_help(workspace: Path) -> None:
     """Long before the time is up, where a slow target has said little."""
     reports: list[Report] = []
-    Job(settings(), workspace).run(Plan(n_tokens=1_000, minutes=60, n_places=1), reports.append)
+    DistillJob(settings(), workspace).run(
+        DistillPlan(n_tokens=1_000, minutes=60, n_places=1), reports.append
+    )
     steps = [int(r.detail.split()[1].rstrip(",")) for r in reports if r.stage == "training"]
     assert max(steps) == MOST_READINGS // SHAPES[1].n_rows, "one lesson, of the longer kind"

@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch import Tensor
 
-from codespec.train.divergence import TopDivergence, loss
-from codespec.train.model import Llama
+from codespec.training.divergence import TopDivergence, loss
+from codespec.training.network import Llama
 from tests.training import TINY
 
 N, D, V, K = 7, 8, 23, 4

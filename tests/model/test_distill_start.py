@@ -1,4 +1,4 @@
-"""What a distillation begins with, for targets of the same tokens and of others."""
+"""Start of a distillation, for targets of the same vocabulary and of others."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ import pytest
 import torch
 
 from codespec.backends.llama import LlamaTokenizer, LoadedModel, load_model
-from codespec.models.registry import BUNDLED_DRAFT, BUNDLED_TARGET, bundled
-from codespec.train import export, tokenizer
-from codespec.train.distill import vocabulary as vocabularies
-from codespec.train.distill.start import Start
-from codespec.train.distill.vocabulary import DraftVocabulary
-from codespec.train.model import Llama, ModelConfig
+from codespec.distill import vocabulary as vocabularies
+from codespec.distill.start import Start
+from codespec.distill.vocabulary import DraftVocabulary
+from codespec.models.bundled_pair import BUNDLED_DRAFT, BUNDLED_TARGET, bundled
+from codespec.train import bpe
+from codespec.training import export, qwen2
+from codespec.training.network import Llama, ModelConfig
 from tests.distilling import LIBRARY
 
 DRAFT = bundled(BUNDLED_DRAFT)
@@ -28,7 +29,7 @@ def start_for(target: LoadedModel) -> Start:
 @pytest.fixture(scope="module")
 def other(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A target of other tokens, most of them longer than the bundled model's."""
-    words = tokenizer.train([(LIBRARY / "json" / "decoder.py").read_text()] * 3, 1_500)
+    words = bpe.train([(LIBRARY / "json" / "decoder.py").read_text()] * 3, 1_500)
     path = tmp_path_factory.mktemp("other") / "other.gguf"
     model = Llama(ModelConfig(1_500, 32, 1, 2, 1, 16, 64, 512))
     export.write_gguf(path, model.eval(), words, "f32", "other")
@@ -76,7 +77,7 @@ def test_of_other_tokens_each_is_its_pieces(other: Path) -> None:
     ):
         for name in names:
             assert torch.equal(made[getattr(theirs_of, name)], old[getattr(ours_of, name)]), name
-    end = tokenizer.SPECIAL.index(tokenizer.END)
+    end = qwen2.SPECIAL.index(qwen2.END)
     assert torch.equal(made[end], old[end])
     own_file.close()
     target.close()

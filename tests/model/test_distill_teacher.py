@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from codespec.backends.fake import FakeTarget, hashed_logits
-from codespec.train.distill.lessons import Lessons, batch
-from codespec.train.distill.teacher import N_TOP, Teacher, top
-from codespec.train.distill.vocabulary import N_REDUCED, DraftVocabulary, choose
+from codespec.distill.lessons import Lessons, batch
+from codespec.distill.teacher import N_TOP, Teacher, top
+from codespec.distill.vocabulary import N_REDUCED, DraftVocabulary, choose
 
 N_VOCAB = 40
 EOG = 7

@@ -1,4 +1,5 @@
-"""What training writes, llama.cpp reads: same logits, same tokens, and it stops where it should."""
+"""llama.cpp reads the files that training writes: same logits, same tokens, and it stops at the
+same tokens."""
 
 from __future__ import annotations
 
@@ -13,8 +14,9 @@ from tokenizers import Tokenizer
 
 from codespec.backends.llama import LlamaTokenizer, load_model
 from codespec.errors import ModelError
-from codespec.train import agreement, export, tokenizer
-from codespec.train.model import Llama
+from codespec.train import agreement, bpe
+from codespec.training import export, qwen2
+from codespec.training.network import Llama
 from tests import training
 
 BUNDLED = Path(export.__file__).parents[1] / "models" / "bundled"
@@ -33,7 +35,7 @@ ENCODE_TEXTS = [
 
 @pytest.fixture(scope="module")
 def words() -> Tokenizer:
-    return tokenizer.train([training.source_text(i) for i in range(20)], training.N_VOCAB)
+    return bpe.train([training.source_text(i) for i in range(20)], training.N_VOCAB)
 
 
 @pytest.fixture(scope="module")
@@ -65,8 +67,9 @@ def test_f32_logits_agree(tmp_path: Path, model: Llama, words: Tokenizer) -> Non
 def test_quantised_logits_agree_with_the_weights_in_the_file(
     tmp_path: Path, model: Llama, words: Tokenizer, quantisation: str, tolerance: float
 ) -> None:
-    """What remains is llama.cpp's arithmetic, which rounds the activations, too: at a width of 32
-    far more noise than in a real model. A wrong tensor would differ by several deviations."""
+    """The rest of the difference is llama.cpp's arithmetic, which rounds the activations, too: at a
+    width of 32 far more noise than in a real model. A wrong tensor would differ by several
+    deviations."""
     path = tmp_path / "m.gguf"
     export.write_gguf(path, model, words, quantisation, "tiny")
     own, _ = export.read_gguf(path)
@@ -87,7 +90,7 @@ def test_reading_gives_back_what_was_written(
         assert torch.equal(weight, again.state_dict()[name])
     for text in ENCODE_TEXTS:
         assert words_again.encode(text).ids == words.encode(text).ids
-    assert words_again.token_to_id(tokenizer.FIM_MIDDLE) == words.token_to_id(tokenizer.FIM_MIDDLE)
+    assert words_again.token_to_id(qwen2.FIM_MIDDLE) == words.token_to_id(qwen2.FIM_MIDDLE)
 
 
 def test_llama_cpp_sees_the_special_tokens(tmp_path: Path, model: Llama, words: Tokenizer) -> None:
@@ -120,7 +123,7 @@ def test_llama_cpp_tokenises_as_the_library_does(
 
 
 def check_tokenisation(path: Path, words: Tokenizer) -> None:
-    plain = tokenizer.as_text(words)
+    plain = bpe.as_text(words)
     loaded = load_model(path, vocab_only=True)
     try:
         theirs = LlamaTokenizer(loaded)
@@ -134,7 +137,7 @@ def check_tokenisation(path: Path, words: Tokenizer) -> None:
 
 
 def test_a_tokenizer_too_large_for_the_model_is_refused(tmp_path: Path, model: Llama) -> None:
-    big = tokenizer.train([training.source_text(i) for i in range(20)], training.N_VOCAB + 20)
+    big = bpe.train([training.source_text(i) for i in range(20)], training.N_VOCAB + 20)
     with pytest.raises(ValueError, match=r"room for 320"):
         export.write_gguf(tmp_path / "m.gguf", model, big, "f32", "tiny")
 

@@ -20,18 +20,19 @@ from click.testing import CliRunner
 from bench import results
 from bench.gpu import __main__ as gpu
 from bench.gpu import build, clock, pack, shapes
-from bench.gpu.__main__ import Plan, main, tree_ratios
-from bench.gpu.shapes import SHAPES, Shape, write_random
+from bench.gpu.__main__ import GpuPlan, main, tree_ratios
+from bench.gpu.shapes import SHAPES, DecoderShape, write_random
 from bench.history import History
 from bench.replay_report import load_curve
 from codespec.backends.llama import LlamaTarget, load_model
 from codespec.config import load_settings
 from codespec.errors import InputError, ModelError
-from codespec.models.registry import BUNDLED_DRAFT, BUNDLED_TARGET, target_path
+from codespec.models.bundled_pair import BUNDLED_DRAFT, BUNDLED_TARGET
+from codespec.models.resolve import target_path
 from codespec.native import _core
 from codespec.types import NO_DRAFT
 
-TINY = Shape("tiny", 1, 64, 2, 1, 64, 8192, True)
+TINY = DecoderShape("tiny", 1, 64, 2, 1, 64, 8192, True)
 
 
 @pytest.mark.parametrize("quantisation", ["q8_0", "f16"])
@@ -62,7 +63,7 @@ def test_a_model_with_random_weights_runs(tmp_path: Path, quantisation: str) -> 
 @pytest.mark.parametrize(
     ("shape", "billions"), [*zip(SHAPES, (0.49, 1.54, 7.6, 14.7), strict=True)]
 )
-def test_shapes_have_the_sizes_they_are_named_for(shape: Shape, billions: float) -> None:
+def test_shapes_have_the_sizes_they_are_named_for(shape: DecoderShape, billions: float) -> None:
     n = sum(math.prod(size) for _, size in shape.tensors()) / 1e9
     assert n == pytest.approx(billions, rel=0.02)
 
@@ -100,7 +101,7 @@ def test_a_carried_history_is_replayed_there_as_here(
     tmp_path: Path, repo: Path, packed: Path
 ) -> None:
     folder = tmp_path / "work"
-    plan = Plan([(TINY, "q8_0")], (64,), 2, folder, {"repo": packed / "repo.bundle"})
+    plan = GpuPlan([(TINY, "q8_0")], (64,), 2, folder, {"repo": packed / "repo.bundle"})
     assert [name.split()[0] for name in plan.steps()] == [
         *("bundled", "curve", "replay", "pair", "peers"),
     ]
@@ -115,7 +116,7 @@ def test_true_text_is_replayed_with_the_passes_of_a_real_model(
     tmp_path: Path, repo: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("bench.replay.MIN_TOKENS", 4)
-    plan = Plan([(TINY, "q8_0")], (64, 256), 16, tmp_path / "work", {"repo": repo})
+    plan = GpuPlan([(TINY, "q8_0")], (64, 256), 16, tmp_path / "work", {"repo": repo})
     plan.folder.mkdir()
     rows = [row for row in plan.steps()["curve tiny-q8_0"]() if "config" in row]
     assert [row["config"] for row in rows] == [*clock.CONFIGS]
@@ -140,7 +141,7 @@ def test_a_killed_clone_is_made_again(
             raise KeyboardInterrupt
         whole(*args)
 
-    plan = Plan([], (64,), 2, tmp_path / "work", {"repo": packed / "repo.bundle"})
+    plan = GpuPlan([], (64,), 2, tmp_path / "work", {"repo": packed / "repo.bundle"})
     monkeypatch.setattr(gpu, "git", killed)
     with pytest.raises(KeyboardInterrupt):
         plan.clone("repo")
@@ -151,7 +152,7 @@ def test_a_killed_clone_is_made_again(
 def test_a_history_may_be_named_as_what_is_in_the_folder(tmp_path: Path, packed: Path) -> None:
     folder = tmp_path / "work"
     (folder / "site").mkdir(parents=True)
-    plan = Plan([], (64,), 2, folder, {"site": packed / "repo.bundle"})
+    plan = GpuPlan([], (64,), 2, folder, {"site": packed / "repo.bundle"})
     assert len(History(plan.clone("site")).commits(9)) == 2
 
 
@@ -159,7 +160,7 @@ def test_a_bundle_that_is_none_is_named(tmp_path: Path) -> None:
     broken = tmp_path / "broken.bundle"
     broken.write_text("nothing\n")
     with pytest.raises(InputError, match=r"git: .*broken"):
-        Plan([], (64,), 2, tmp_path / "work", {"broken": broken}).clone("broken")
+        GpuPlan([], (64,), 2, tmp_path / "work", {"broken": broken}).clone("broken")
 
 
 def test_the_current_folder_is_packed_by_its_name(
@@ -206,15 +207,15 @@ def test_where_libraries_disagree_about_cxx_all_get_one(
 def test_what_was_built_is_tried_on_the_checkouts_history(
     tmp_path: Path, repo: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plans: list[Plan] = []
+    plans: list[GpuPlan] = []
 
-    def steps(plan: Plan) -> dict[str, Callable[[], list[results.Row]]]:
+    def steps(plan: GpuPlan) -> dict[str, Callable[[], list[results.Row]]]:
         plans.append(plan)
         return {}
 
     copy = tmp_path / "copy"
     copy.mkdir()
-    monkeypatch.setattr(Plan, "steps", steps)
+    monkeypatch.setattr(GpuPlan, "steps", steps)
     monkeypatch.setattr(gpu, "ROOT", tmp_path)
     monkeypatch.setattr(gpu, "CHECKOUT", copy / "checkout")
     args = ["--self-test", "--output", str(tmp_path / "results"), "--folder", str(tmp_path)]
@@ -233,7 +234,7 @@ def test_a_model_that_cannot_be_measured_takes_no_disk(
         raise OSError("too large")
 
     monkeypatch.setattr(gpu if fails == "load_model" else shapes, fails, broken)
-    step = Plan([(TINY, "q8_0")], (64,), 2, tmp_path, {}).steps()["curve tiny-q8_0"]
+    step = GpuPlan([(TINY, "q8_0")], (64,), 2, tmp_path, {}).steps()["curve tiny-q8_0"]
     with pytest.raises((OSError, InputError), match="too large"):
         step()
     assert list(tmp_path.iterdir()) == []
@@ -283,7 +284,7 @@ def test_what_the_other_machine_has_is_not_packed(
 def test_an_interrupted_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     made: list[str] = []
 
-    def steps(_plan: Plan) -> dict[str, object]:
+    def steps(_plan: GpuPlan) -> dict[str, object]:
         def step(name: str) -> list[dict[str, str]]:
             made.append(name)
             if len(made) == 2:
@@ -292,7 +293,7 @@ def test_an_interrupted_run_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 
         return {name: lambda n=name: step(n) for name in ("one", "two", "three")}
 
-    monkeypatch.setattr(Plan, "steps", steps)
+    monkeypatch.setattr(GpuPlan, "steps", steps)
     out = tmp_path / "results"
     args = ["--output", str(out), "--folder", str(tmp_path)]
     assert CliRunner().invoke(main, args).exit_code != 0
@@ -320,7 +321,7 @@ def test_a_step_that_fails_keeps_none_from_being_done(
         raise error
 
     steps = {"one": broken, "two": lambda: [{"model": "two"}]}
-    monkeypatch.setattr(Plan, "steps", lambda _plan: steps)
+    monkeypatch.setattr(GpuPlan, "steps", lambda _plan: steps)
     out = tmp_path / "results"
     done = CliRunner().invoke(main, ["--output", str(out), "--folder", str(tmp_path)])
     assert done.exit_code == 1
@@ -340,7 +341,7 @@ def test_a_line_that_was_cut_is_measured_again(
         return [{"model": name, "draft": draft} for draft in ("chain", "tree")]
 
     steps = {name: lambda n=name: step(n) for name in ("one", "two")}
-    monkeypatch.setattr(Plan, "steps", lambda _plan: steps)
+    monkeypatch.setattr(GpuPlan, "steps", lambda _plan: steps)
     out = tmp_path / "results"
     args = ["--output", str(out), "--folder", str(tmp_path)]
     assert CliRunner().invoke(main, args).exit_code == 0
@@ -366,7 +367,7 @@ def test_what_a_full_disk_cut_is_not_glued_to_the_next_step(
             raise InputError("No space left on device")
 
     steps = {name: lambda n=name: [{"model": n}] for name in ("one", "two")}
-    monkeypatch.setattr(Plan, "steps", lambda _plan: steps)
+    monkeypatch.setattr(GpuPlan, "steps", lambda _plan: steps)
     monkeypatch.setattr(results, "append", full)
     out = tmp_path / "results"
     done = CliRunner().invoke(main, ["--output", str(out), "--folder", str(tmp_path)])
@@ -377,7 +378,7 @@ def test_what_a_full_disk_cut_is_not_glued_to_the_next_step(
 def test_where_results_go_is_looked_at_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(Plan, "steps", lambda _plan: {"one": lambda: [{"model": "one"}]})
+    monkeypatch.setattr(GpuPlan, "steps", lambda _plan: {"one": lambda: [{"model": "one"}]})
     out = tmp_path / "not" / "yet" / "results"
     args = ["--folder", str(tmp_path), "--output"]
     assert CliRunner().invoke(main, [*args, str(out)]).exit_code == 0
@@ -434,7 +435,7 @@ def test_an_interrupted_comparison_ends_the_run(
         def run(self) -> list[results.Row]:
             return [{"config": "plain"}]
 
-    monkeypatch.setattr(gpu, "Comparison", Interrupted)
+    monkeypatch.setattr(gpu, "PeerComparison", Interrupted)
     out = tmp_path / "results"
     args = ["--self-test", "--repo", str(repo), "--only", "peers", "--output", str(out)]
     done = CliRunner().invoke(main, [*args, "--folder", str(tmp_path)])

@@ -11,7 +11,7 @@ import pytest
 
 from codespec.backends.llama import GrammarMask, LlamaTokenizer, load_model, loader
 from codespec.errors import InputError
-from codespec.models.registry import BUNDLED_TARGET, bundled
+from codespec.models.bundled_pair import BUNDLED_TARGET, bundled
 from codespec.requests import CompletionRequest
 from codespec.types import SamplingParams
 

@@ -16,13 +16,13 @@ import pytest
 
 from codespec.backends.llama import LlamaTokenizer, load_model
 from codespec.config import IndexSettings, Settings
+from codespec.documents.live import LiveDocument
 from codespec.index.build import build_index
-from codespec.index.live import LiveDocument
 from codespec.index.parsers import Parsers
 from codespec.index.store import Store
-from codespec.index.text import encode, safe_cuts, split
-from codespec.index.words import WordEncoder
-from codespec.models.registry import target_path
+from codespec.index.word_encoder import WordEncoder
+from codespec.models.resolve import target_path
+from codespec.syntax.text import encode, safe_cuts, split
 
 MODULES = [argparse, difflib, inspect, json.decoder, logging.config]
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from codespec.backends.llama import LlamaTarget, load_model
-from codespec.models.registry import BUNDLED_TARGET, bundled
-from codespec.processes import ending_in_order
+from codespec.models.bundled_pair import BUNDLED_TARGET, bundled
+from codespec.system.processes import ending_in_order
 
 
 class Once:
@@ -85,7 +85,7 @@ def test_an_interrupt_while_a_model_is_loaded() -> None:
 
 
 def test_one_that_is_ignored_changes_nothing(prefill) -> None:
-    """As in the model worker."""
+    """The model worker ignores them."""
     interrupt = Once()
 
     def asked() -> bool:

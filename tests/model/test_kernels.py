@@ -16,10 +16,10 @@ import gguf
 import numpy as np
 import pytest
 
-from bench.gpu.shapes import Shape, write_random
+from bench.gpu.shapes import DecoderShape, write_random
 from codespec.backends.llama import LlamaTarget, kernels, load_model
 from codespec.backends.llama.loader import lib
-from codespec.models.registry import BUNDLED_TARGET, bundled
+from codespec.models.bundled_pair import BUNDLED_TARGET, bundled
 from codespec.types import NO_DRAFT, Draft
 
 pytestmark = pytest.mark.skipif(not kernels.NAME, reason=f"no kernels: {kernels.WHY_NOT}")
@@ -67,7 +67,7 @@ def test_a_model_says_the_same_with_them(
     assert np.corrcoef(ours.ravel(), theirs.ravel())[0, 1] > 0.999
 
 
-SHAPE = Shape("small", 2, 256, 4, 2, 512, 8192, tied=True)
+SHAPE = DecoderShape("small", 2, 256, 4, 2, 512, 8192, tied=True)
 MIXTURE = replace(SHAPE, name="mixture", n_experts=8, n_used=3)
 
 
@@ -84,13 +84,22 @@ FILES = {
     gguf.LlamaFileType.MOSTLY_IQ4_NL: {TYPES.IQ4_NL, TYPES.Q6_K},
     gguf.LlamaFileType.MOSTLY_IQ4_XS: {TYPES.IQ4_XS, TYPES.Q6_K},
 }
-"""As people download them, with what their matrices are."""
+"""Types of files that people download -> types of their matrices."""
 FILES_OF_EXPERTS = {gguf.LlamaFileType.MOSTLY_MXFP4_MOE: {TYPES.MXFP4, TYPES.Q8_0}}
 
 
-def random_model(shape: Shape, file_type: gguf.LlamaFileType, folder: Path) -> Path:
-    plain, out = folder / "plain.gguf", folder / f"{file_type.name}.gguf"
-    write_random(plain, shape, "f16", bundled(BUNDLED_TARGET))
+@pytest.fixture(scope="module")
+def plain_files(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Models of each shape that no file type has changed, by the shape's name."""
+    folder = tmp_path_factory.mktemp("plain")
+    found = {shape.name: folder / f"{shape.name}.gguf" for shape in (SHAPE, MIXTURE)}
+    for shape in (SHAPE, MIXTURE):
+        write_random(found[shape.name], shape, "f16", bundled(BUNDLED_TARGET))
+    return found
+
+
+def quantised(plain: Path, file_type: gguf.LlamaFileType, folder: Path) -> Path:
+    out = folder / f"{file_type.name}.gguf"
     settings = lib.llama_model_quantize_default_params()
     settings.ftype = int(file_type)
     assert lib.llama_model_quantize(bytes(plain), bytes(out), ctypes.byref(settings)) == 0
@@ -107,9 +116,13 @@ def random_model(shape: Shape, file_type: gguf.LlamaFileType, folder: Path) -> P
     ],
     ids=lambda param: f"{param[0].name}-{param[1].name}",
 )
-def random_file(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def random_file(
+    request: pytest.FixtureRequest,
+    plain_files: dict[str, Path],
+    tmp_path_factory: pytest.TempPathFactory,
+) -> Path:
     shape, file_type = request.param
-    return random_model(shape, file_type, tmp_path_factory.mktemp("models"))
+    return quantised(plain_files[shape.name], file_type, tmp_path_factory.mktemp("models"))
 
 
 @pytest.mark.parametrize("n_threads", [1, 2])
@@ -210,12 +223,14 @@ def test_their_share_in_a_file(random_file: Path, tmp_path: Path) -> None:
 
 def test_rows_that_are_no_whole_blocks_of_k_quants(tmp_path: Path) -> None:
     # llama.cpp takes other types for them: so in Qwen2.5-Coder 0.5B, whose rows are of 896 numbers.
+    plain = tmp_path / "plain.gguf"
     odd = replace(SHAPE, n_embd=320, n_heads=5, n_kv_heads=5)
+    write_random(plain, odd, "f16", bundled(BUNDLED_TARGET))
     for file_type, other in (
         (gguf.LlamaFileType.MOSTLY_Q4_K_M, TYPES.Q5_0),
         (gguf.LlamaFileType.MOSTLY_Q5_K_M, TYPES.Q5_1),
     ):
-        file = random_model(odd, file_type, tmp_path)
+        file = quantised(plain, file_type, tmp_path)
         kinds = {tensor.tensor_type for tensor in gguf.GGUFReader(file).tensors}
         assert {other, TYPES.Q8_0} <= kinds
         assert kernels.share_in(file) == kernels.Share(needs_order=True, is_all=True)
@@ -253,7 +268,7 @@ def test_llama_cpp_never_multiplies_with_amx(
 
     monkeypatch.setattr(kernels, "has_amx", lambda: has_amx)
     monkeypatch.setattr(lib, "llama_model_load_from_file", noted)
-    with kernels.left_out():
+    with kernels.switched_off():
         model = load_model(bundled(BUNDLED_TARGET), n_gpu_layers=0)
     model.close()
     assert asked == [not has_amx]

@@ -1,4 +1,4 @@
-"""What is kept of a KV cache: other documents' states, quantised ones, models that cannot be cut.
+"""States kept of a KV cache: other documents' states, quantised ones, models that cannot be cut.
 
 Logits after any history of requests must be those of a fresh cache.
 """
@@ -15,7 +15,7 @@ import pytest
 from codespec.backends.base import CancelledError
 from codespec.backends.llama import LlamaTarget, load_model
 from codespec.backends.llama.states import States
-from codespec.models.registry import BUNDLED_TARGET, bundled
+from codespec.models.bundled_pair import BUNDLED_TARGET, bundled
 from codespec.types import NO_DRAFT, Draft
 
 N_CTX = 512
@@ -258,49 +258,49 @@ def test_what_is_held_comes_back_to_the_last_digit(make, mamba, texts, options):
 
     target.prefill(first[:200], never)
     go_on(first[target.n_cached : 200])
-    start = target.hold()
+    start = target.checkpoint()
     expected = [go_on(first[n : n + 1]) for n in range(200, 230)]
-    target.take_back(start)
+    target.restore(start)
     for n, row in zip(range(200, 230), expected, strict=True):
-        held = target.hold()
+        held = target.checkpoint()
         for other in (others[n % 2], first[:150]):
             logits(target, other)
-        target.take_back(held)
+        target.restore(held)
         assert target.cached.tolist() == first[:n].tolist()
         assert target.prefill(first[: n + 1], never) == n
         np.testing.assert_array_equal(go_on(first[n : n + 1]), row)
 
 
 def test_what_is_held_counts_towards_the_budget(make, texts):
-    """Of two documents' states one goes when a third is held; all that is held stays."""
-    n_bytes = make().hold().n_bytes
+    """One of two documents' states is dropped when a third is held; all held states stay."""
+    n_bytes = make().checkpoint().n_bytes
     target = make(max_saved_bytes=0)
     logits(target, texts[0])
-    one = target.hold().n_bytes
+    one = target.checkpoint().n_bytes
     assert one > 50 * n_bytes
     target = make(max_saved_bytes=int(2.5 * one))
     for tokens in texts:
         logits(target, tokens)
     assert len(target._saved) == 2
-    held = target.hold()
+    held = target.checkpoint()
     assert [c.tokens.tolist() for c in target._saved] == [texts[1].tolist()]
     for tokens in texts[:2]:  # they are put aside in turn, in what is left
         logits(target, tokens)
         assert target._saved.n_bytes <= 2.5 * one
-    also_held = [target.hold(), target.hold()]
+    also_held = [target.checkpoint(), target.checkpoint()]
     assert len(target._saved) == 0
-    target.take_back(held)
+    target.restore(held)
     assert target.cached.tolist() == texts[2].tolist()
     for state in (held, *also_held):
-        target.let_go(state)
+        target.release(state)
     assert target._saved.n_bytes == 0
 
 
 def test_an_empty_cache_can_be_held(make, texts):
     target = make()
-    held = target.hold()
+    held = target.checkpoint()
     logits(target, texts[0])
-    target.take_back(held)
+    target.restore(held)
     assert target.n_cached == 0
     assert np.array_equal(logits(target, texts[1])[1], logits(make(), texts[1])[1])
 
@@ -310,10 +310,10 @@ def test_others_find_their_documents_as_they_left_them(make, texts):
     patient, document = texts[:2]
     logits(target, patient)
     for n in range(280, 300, 4):
-        held = target.hold()
+        held = target.checkpoint()
         n_reused, _ = logits(target, document[:n])
         assert n == 280 or n_reused == n - 4
-        target.take_back(held)
+        target.restore(held)
 
 
 def test_what_was_read_ahead_is_reused_and_changes_nothing(base, texts) -> None:
@@ -373,9 +373,9 @@ def test_who_types_on_before_a_part_is_read_has_the_prompt_read_in_shorter_ones(
     target.keep([])
     assert row.argmax() == logits(fresh, tokens)[1].argmax()
     # With nobody typing they grow again.
-    n_before = target._parts.n
+    n_before = target._chunk.n
     logits(target, texts[1])
-    assert target._parts.n == 2 * n_before < 256
+    assert target._chunk.n == 2 * n_before < 256
 
 
 def test_the_rest_of_a_prompt_can_be_cut_short(base, texts) -> None:

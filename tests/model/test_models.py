@@ -10,7 +10,7 @@ from codespec.backends.llama import LoadedModel
 from codespec.engine import drafting
 from codespec.engine.local import LocalEngine
 from codespec.errors import ModelError
-from codespec.models.registry import draft_path
+from codespec.models.resolve import draft_path
 from codespec.requests import CompletionRequest
 
 REQUEST = CompletionRequest("def add(a, b):\n    return a", max_tokens=8, drafters=("model",))

@@ -16,9 +16,10 @@ from codespec.backends.llama import LlamaTarget, LlamaTokenizer, load_model
 from codespec.backends.llama.loader import lib
 from codespec.config import ModelSettings, Settings
 from codespec.errors import ModelError
-from codespec.models.registry import BUNDLED_DRAFT, bundled
-from codespec.train import export, tokenizer
-from codespec.train.model import Llama
+from codespec.models.bundled_pair import BUNDLED_DRAFT, bundled
+from codespec.train import bpe
+from codespec.training import export
+from codespec.training.network import Llama
 from tests import training
 from tests.engines import strict_engine
 
@@ -70,7 +71,7 @@ def test_a_length_of_context_that_cannot_be_is_made_one_that_can(
 def test_a_model_that_writes_nothing_is_refused(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    words = tokenizer.train([training.source_text(i) for i in range(20)], training.N_VOCAB)
+    words = bpe.train([training.source_text(i) for i in range(20)], training.N_VOCAB)
 
     def looks_ahead(writer: gguf.GGUFWriter) -> None:
         writer.add_causal_attention(False)

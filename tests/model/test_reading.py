@@ -7,10 +7,10 @@ from dataclasses import replace
 import pytest
 
 from codespec.config import CompletionSettings, Settings
-from codespec.context.build import STEP
-from codespec.engine import local
-from codespec.engine.postprocess import Place, shape_at
+from codespec.context.prompt_window import STEP
+from codespec.engine import generation
 from codespec.requests import CompletionRequest
+from codespec.suggest import Place, shape_at
 from tests.engines import strict_engine
 
 LONG = "".join(f"value_{n} = compute({n}, value_{n - 1})\n" for n in range(1, 400))
@@ -53,7 +53,7 @@ def test_nobody_looks_for_shapes_in_megabytes(monkeypatch: pytest.MonkeyPatch) -
         seen.append(len(place.prefix))
         return shape_at(place, multiline=multiline)
 
-    monkeypatch.setattr(local, "shape_at", noted)
+    monkeypatch.setattr(generation, "shape_at", noted)
     engine = strict_engine(Settings())
     try:
         request = CompletionRequest("(" * 1_000_000, max_tokens=1, verbatim=True)

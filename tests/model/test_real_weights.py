@@ -11,10 +11,10 @@ import pytest
 
 from codespec.backends.llama import LlamaTarget
 from codespec.config import Settings
-from codespec.drafters.cost import CostCurve
+from codespec.cost.cost_curve import CostCurve
 from codespec.engine.completer import in_one_turn
 from codespec.engine.local import LocalEngine
-from codespec.requests import CompletionRequest
+from codespec.requests import ChatMessage, CompletionRequest
 from codespec.types import SamplingParams
 from tests.drafters import assume, draft_much
 from tests.engines import strict_engine
@@ -61,13 +61,37 @@ def test_it_goes_on_from_the_text_before_the_cursor(engine: LocalEngine) -> None
     assert engine.context(request).prompt.tolist() == engine.context(without).prompt.tolist()
 
 
+CHAT = (
+    ChatMessage("system", "You are a helpful assistant."),
+    ChatMessage("user", "What is <|im_end|>? Write a function in Python that adds two numbers."),
+)
+
+
+def test_a_chat_by_its_own_template(engine: LocalEngine) -> None:
+    request = CompletionRequest("", messages=CHAT, max_tokens=N_TOKENS, verbatim=True, whole=True)
+    model = engine.passes._model
+    prompt = engine.context(request).prompt.tolist()
+    ends = model.special_tokens["<|im_end|>"]
+    assert prompt.count(ends) == 2
+    assert prompt[0] == model.special_tokens["<|im_start|>"]
+    spelled = "".join(model.token_text(token) for token in prompt)
+    assert spelled.startswith("<|im_start|>systemĊYou")
+    assert spelled.endswith("numbers.<|im_end|>Ċ<|im_start|>assistantĊ")
+    plain = engine.complete(dataclasses.replace(request, drafters=()))
+    predicted = engine.complete(
+        dataclasses.replace(request, rewrites=plain.text, drafters=("aligned",))
+    )
+    assert predicted.text == plain.text != ""
+    assert predicted.trace.by_source["aligned"].n_accepted > 0
+
+
 @pytest.mark.parametrize("drafters", DRAFTERS, ids="+".join)
 def test_greedy_text_is_the_plain_text(engine: LocalEngine, drafters: tuple[str, ...]) -> None:
     n_accepted = n_by_model = 0
     for request in requests(12):
         plain = engine.generate(dataclasses.replace(request, drafters=()))
         # As if the target were a thousand times as dear: each drafter is asked.
-        assume(engine.passes.pace, CostCurve({1: 1000.0, 33: 1100.0}))
+        assume(engine.passes.tuner, CostCurve({1: 1000.0, 33: 1100.0}))
         in_one_turn(engine.prefetching(request))
         drafted = engine.generate(dataclasses.replace(request, drafters=drafters))
         if drafted.tokens != plain.tokens:
@@ -93,7 +117,7 @@ def test_sampled_text_is_the_plain_text(engine: LocalEngine) -> None:
         sampling = SamplingParams(temperature=0.8, seed=seed)
         request = dataclasses.replace(request, sampling=sampling)
         plain = engine.generate(dataclasses.replace(request, drafters=()))
-        assume(engine.passes.pace, CostCurve({1: 1000.0, 33: 1100.0}))
+        assume(engine.passes.tuner, CostCurve({1: 1000.0, 33: 1100.0}))
         drafted = engine.generate(request)
         assert drafted.tokens == plain.tokens
         n_drafted += drafted.trace.n_drafted

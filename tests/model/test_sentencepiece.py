@@ -8,8 +8,8 @@ import gguf
 import pytest
 
 from codespec.backends.llama import LlamaTokenizer, load_model
-from codespec.index.live import LiveDocument
-from codespec.index.text import safe_cuts
+from codespec.documents.live import LiveDocument
+from codespec.syntax.text import safe_cuts
 
 _CONTROL, _NORMAL, _UNKNOWN, _BYTE = 3, 1, 2, 6
 _WORDS = [

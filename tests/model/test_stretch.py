@@ -13,9 +13,9 @@ import pytest
 
 from codespec.backends.base import CancelledError
 from codespec.config import load_settings
-from codespec.drafters.cost import CostCurve
-from codespec.drafters.filler import fill_width
-from codespec.engine.pace import Pace
+from codespec.cost.cost_curve import CostCurve
+from codespec.cost.padding import padded_width
+from codespec.cost.tuner import Tuner
 from codespec.errors import ModelError
 from codespec.native import ENDS_STRETCH, Ends
 from codespec.requests import CompletionRequest
@@ -30,7 +30,7 @@ FILES = ("argparse.py", "tarfile.py", "json/decoder.py", "statistics.py")
 def engines(tmp_path_factory):
     """With stretches and without; neither learns what passes cost, so that both draft alike."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Pace, "observe_all", lambda self, n, ms: None)
+        patch.setattr(Tuner, "observe_all", lambda self, n, ms: None)
         made = []
         for _ in range(2):
             patch.setenv("CODESPEC_CACHE_DIR", str(tmp_path_factory.mktemp("cache")))
@@ -73,10 +73,10 @@ def alike(engines, request):
         curve = CostCurve({1: 1.0, 2: 1.2, 17: 2.0})
         if is_filled:  # others would cost much
             curve = CostCurve({1: 1.0, 2: 1.5, 17: 9.0}, steady={5: 1.01})
-        assume(engine.passes.pace, curve)
+        assume(engine.passes.tuner, curve)
         for asked in itertools.islice(requests(), 4):
             engine.complete(asked)
-        assert fill_width(engine.curve) == (5 if is_filled else 1)
+        assert padded_width(engine.curve) == (5 if is_filled else 1)
     return engines
 
 
@@ -100,7 +100,7 @@ def test_the_same_passes(alike, monkeypatch):
             for field in ("n_tokens", "n_target_passes", "n_drafted", "n_accepted", "by_source"):
                 assert getattr(a.trace, field) == getattr(b.trace, field), field
         if request.drafters:
-            assert min(a.trace.pass_width, default=9) >= fill_width(engines[0].curve)
+            assert min(a.trace.pass_width, default=9) >= padded_width(engines[0].curve)
             for field in ("pass_width", "pass_depth", "pass_accepted"):
                 assert getattr(a.trace, field) == getattr(b.trace, field), field
             assert len(a.trace.pass_ms) == a.trace.n_target_passes

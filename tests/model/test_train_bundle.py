@@ -11,8 +11,9 @@ from pathlib import Path
 import pytest
 
 from codespec.errors import InputError
-from codespec.train import bundle, export, there
+from codespec.train import bundle, there
 from codespec.train.corpus import Corpus
+from codespec.training import export
 from tests.model.test_train_cli import QUICK, miniature, run
 
 __all__ = ["miniature"]

@@ -11,10 +11,11 @@ import click
 import pytest
 from click.testing import CliRunner, Result
 
-from codespec import progress
 from codespec.errors import InputError
+from codespec.system import progress
 from codespec.train import __main__ as cli
-from codespec.train import export, pipeline, recipe, sources, tokenizer
+from codespec.train import bpe, corpus_sources, pipeline, recipe
+from codespec.training import export, qwen2
 from tests import training
 
 QUICK = ("--n-lines", 3, "--n-files", 2)
@@ -32,9 +33,9 @@ def miniature(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     large[draft.name] = replace(large[draft.name], teacher=target.name)
     monkeypatch.setattr(cli, "LARGE_RECIPES", large)
     monkeypatch.setattr(recipe, "FURTHER_PHASES", training.RECIPE.phases)
-    monkeypatch.setattr(tokenizer.train, "__defaults__", (training.N_VOCAB,))
-    empty = sources.Source("python-standard-library", "", "PSF-2.0", tmp_path, (), 0)
-    monkeypatch.setattr(sources, "standard_library", lambda _limit: empty)
+    monkeypatch.setattr(bpe.train, "__defaults__", (training.N_VOCAB,))
+    empty = corpus_sources.CorpusSource("python-standard-library", "", "PSF-2.0", tmp_path, (), 0)
+    monkeypatch.setattr(corpus_sources, "standard_library", lambda _limit: empty)
     training.install(tmp_path / "env", "ours", "MIT", 120, seed=1)
     training.install(tmp_path / "env", "click", "BSD-3-Clause", 4, seed=2)
     return tmp_path
@@ -69,7 +70,7 @@ def test_all_makes_a_pair_and_does_nothing_again(miniature: Path) -> None:
     assert re.search(r"validation loss \|\n.*\n\| codespec-base \| \d+ \| \d", text)
     model, words = export.read_gguf(out / "codespec-base.gguf")
     assert model.config.n_embd == 64
-    assert words.token_to_id(tokenizer.END) == 0
+    assert words.token_to_id(qwen2.END) == 0
 
     stamp = (out / "codespec-base/final.pt").stat().st_mtime_ns
     assert json.loads(run(*command)) == report
@@ -104,7 +105,7 @@ def test_going_on_from_an_exported_model(miniature: Path) -> None:
     trained = first / "codespec-base.gguf"
     run("corpus", "--out", second, "--env", miniature / "env")
     run("tokenizer", "--out", second, "--from", trained)
-    ours, theirs = (tokenizer.load(f / "tokenizer.json") for f in (first, second))
+    ours, theirs = (bpe.load(f / "tokenizer.json") for f in (first, second))
     assert ours.get_vocab() == theirs.get_vocab()
     run("model", "codespec-base", "--out", second, "--from", trained, "--tokens", 1)
     start, _ = export.read_gguf(trained)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from codespec.train import corpus, sources
-from codespec.train.dedup import DuplicateFilter
+from codespec.train import corpus, corpus_sources
+from codespec.training.dedup import DuplicateFilter
 from tests import training
 
 
@@ -71,7 +71,7 @@ def test_held_out_text_is_in_no_training_document(tmp_path: Path) -> None:
     copy = (held / "m0.py").read_text()
     (ours / "m0.py").write_text(copy)
     (ours / "m1.py").write_text(copy.replace("import os", "import os.path as os"))
-    manifest = corpus.build(list(sources.python_environment(env, 10**9)), tmp_path / "out")
+    manifest = corpus.build(list(corpus_sources.python_environment(env, 10**9)), tmp_path / "out")
     data = corpus.Corpus(tmp_path / "out")
     trained = [
         data.text(int(d)) for split in ("train", "validation") for d in data.documents(split)
@@ -91,7 +91,10 @@ def test_unknown_licences_are_refused_by_name(tmp_path: Path) -> None:
     training.install(env, "typer", "MIT", 3, seed=4)
     folder = tmp_path / "mine"
     folder.mkdir()
-    chosen = [*sources.python_environment(env, 10**9), sources.extra_folder(folder, "Own", 10**9)]
+    chosen = [
+        *corpus_sources.python_environment(env, 10**9),
+        corpus_sources.extra_folder(folder, "Own", 10**9),
+    ]
     manifest = corpus.build(chosen, tmp_path / "out")
     assert manifest["refused"] == {
         **dict.fromkeys(("copyleft", "silent", "mine"), "licence unknown or not permissive"),
@@ -107,7 +110,7 @@ def test_a_package_is_sampled_up_to_its_limit(tmp_path: Path) -> None:
     env = tmp_path / "env"
     training.install(env, "big", "MIT", 30, seed=1)
     one = len(training.source_text(1000).encode())
-    corpus.build(list(sources.python_environment(env, 5 * one)), tmp_path / "out")
+    corpus.build(list(corpus_sources.python_environment(env, 5 * one)), tmp_path / "out")
     assert 5 <= len(corpus.Corpus(tmp_path / "out").table) <= 7
 
 
@@ -117,7 +120,7 @@ def test_documents_read_back_byte_for_byte(tmp_path: Path) -> None:
     text = training.source_text(1) + "# Grüße, 世界 🐍\n"
     (folder / "m.py").write_bytes(b"\xef\xbb\xbf" + text.replace("\n", "\r\n").encode())
     (folder / "latin1.py").write_bytes("# Grüße\n".encode("latin-1") * 100)
-    corpus.build([sources.extra_folder(folder, "MIT", 10**9)], tmp_path / "out")
+    corpus.build([corpus_sources.extra_folder(folder, "MIT", 10**9)], tmp_path / "out")
     data = corpus.Corpus(tmp_path / "out")
     assert [data.text(d) for d in range(len(data.table))] == [text]
     assert data.language(0) == "python"
@@ -133,7 +136,7 @@ def test_npm_packages_and_their_languages(tmp_path: Path) -> None:
         code = f"// {name}\n" + "".join(f"export const {name[-3:]}{i} = {i};\n" for i in range(30))
         (folder / ("index.ts" if licence == "MIT" else "index.js")).write_text(code)
         (folder / "dist" / "bundle.js").write_text(code)
-    manifest = corpus.build(list(sources.npm_environment(modules, 10**9)), tmp_path / "out")
+    manifest = corpus.build(list(corpus_sources.npm_environment(modules, 10**9)), tmp_path / "out")
     packages = manifest["packages"]
     assert isinstance(packages, dict)
     assert {name: list(p["by_language"]) for name, p in packages.items()} == {
@@ -145,7 +148,24 @@ def test_npm_packages_and_their_languages(tmp_path: Path) -> None:
 
 
 def test_the_standard_library_is_a_source(tmp_path: Path) -> None:
-    source = sources.standard_library(10_000)
+    source = corpus_sources.standard_library(10_000)
     assert source.licence == "PSF-2.0"
     manifest = corpus.build([dataclasses.replace(source, files=source.files[:40])], tmp_path)
     assert manifest["packages"]
+
+
+def test_people_are_taken_out_of_what_is_trained_on(tmp_path: Path) -> None:
+    folder = tmp_path / "mine"
+    folder.mkdir()
+    code = training.source_text(1)
+    people = (
+        "# Copyright 2019 Jane Doe <jane@doe.org>\n# All of it.\n"
+        '"""Author: Jane Doe\n\nReads.\n"""\n__author__ = "Jane Doe"\nmail("jane@doe.org")\n'
+    )
+    (folder / "m.py").write_text(people + code)
+    manifest = corpus.build([corpus_sources.extra_folder(folder, "MIT", 10**9)], tmp_path / "out")
+    assert manifest["without_people"]
+    assert corpus.Corpus(tmp_path / "out").text(0) == (
+        '# All of it.\n"""Author: \n\nReads.\n"""\n__author__ = ""\nmail("user@example.com")\n'
+        + code
+    )

@@ -13,11 +13,12 @@ from tokenizers import Tokenizer
 
 from codespec.backends.fake import ByteTokenizer, FakeTarget, hashed_logits
 from codespec.context.snippets import render
-from codespec.train import corpus, sources, tokenizer
+from codespec.train import corpus, corpus_sources
 from codespec.train.data import CONTEXT_SHARE, Rows, Windows
 from codespec.train.feed import Feed, Position, processes, weights
-from codespec.train.fim import Fim
+from codespec.train.fim_cuts import Fim
 from codespec.train.recipe import Phase
+from codespec.training import qwen2
 from codespec.types import FileMarkers, FimTokens, Snippet, Tokens
 from tests import training
 
@@ -61,7 +62,7 @@ def test_another_seed_is_another_stream(data: corpus.Corpus, words: Tokenizer) -
 
 def test_about_half_is_fim_in_both_orders(data: corpus.Corpus, words: Tokenizer) -> None:
     batch, _ = Rows(data, words, 100, seed=5).batch(0, 200)
-    prefix, suffix = (words.token_to_id(t) for t in (tokenizer.FIM_PREFIX, tokenizer.FIM_SUFFIX))
+    prefix, suffix = (words.token_to_id(t) for t in (qwen2.FIM_PREFIX, qwen2.FIM_SUFFIX))
     n_fim = int((batch == prefix).any(1).sum())
     spm = ((batch[:, :-1] == prefix) & (batch[:, 1:] == suffix)).any(1)
     assert 70 < n_fim < 150
@@ -85,8 +86,7 @@ def test_rows_of_a_repository_are_what_the_prompt_builder_shows(
     """Markers, names and paths as served, other files of the same package and split, the file of
     the cursor last."""
     repository, file, prefix = (
-        words.token_to_id(t)
-        for t in (tokenizer.REPO_NAME, tokenizer.FILE_SEPARATOR, tokenizer.FIM_PREFIX)
+        words.token_to_id(t) for t in (qwen2.REPO_NAME, qwen2.FILE_SEPARATOR, qwen2.FIM_PREFIX)
     )
     assert repository is not None
     assert file is not None
@@ -123,7 +123,7 @@ def test_rows_of_a_repository_are_what_the_prompt_builder_shows(
 def test_rows_of_repositories_occur_as_often_as_asked(
     data: corpus.Corpus, words: Tokenizer
 ) -> None:
-    repository = words.token_to_id(tokenizer.REPO_NAME)
+    repository = words.token_to_id(qwen2.REPO_NAME)
     rows = Rows(data, words, 600, seed=3, repository_rate=0.3)
     batch, _ = rows.batch(0, 200)
     share = (batch[:, 0] == repository).mean()
@@ -133,7 +133,7 @@ def test_rows_of_repositories_occur_as_often_as_asked(
 
 
 def test_the_share_of_fim_is_as_asked(data: corpus.Corpus, words: Tokenizer) -> None:
-    prefix = words.token_to_id(tokenizer.FIM_PREFIX)
+    prefix = words.token_to_id(qwen2.FIM_PREFIX)
     for rate in (0.0, 1.0):
         batch, _ = Rows(data, words, 100, seed=5, fim_rate=rate).batch(0, 30)
         assert bool((batch == prefix).any()) == (rate > 0)
@@ -196,6 +196,6 @@ def test_batches_made_by_processes_are_the_same_and_resume(
 def test_an_empty_split_is_an_error(tmp_path: Path) -> None:
     folder = tmp_path / "mine"
     folder.mkdir()
-    corpus.build([sources.extra_folder(folder, "MIT", 10**9)], tmp_path / "out")
+    corpus.build([corpus_sources.extra_folder(folder, "MIT", 10**9)], tmp_path / "out")
     with pytest.raises(ValueError, match="no documents in its train split"):
         Windows(corpus.Corpus(tmp_path / "out"), "train", 64, seed=0)

@@ -15,9 +15,10 @@ from tokenizers import Tokenizer
 
 from codespec.backends.fake import FakeTarget, hashed_logits
 from codespec.context.fim import assemble
-from codespec.index.languages import LANGUAGES
-from codespec.train import fim, tokenizer
-from codespec.train.fim import Fim
+from codespec.languages.registry import parsed_languages
+from codespec.train import bpe, fim_cuts
+from codespec.train.fim_cuts import Fim
+from codespec.training import line_cuts
 from codespec.types import FimTokens
 from tests import training
 
@@ -26,7 +27,7 @@ END, PREFIX, SUFFIX, MIDDLE = range(4)
 
 @pytest.fixture(scope="module")
 def words() -> Tokenizer:
-    return tokenizer.train([training.source_text(i) for i in range(20)], training.N_VOCAB)
+    return bpe.train([training.source_text(i) for i in range(20)], training.N_VOCAB)
 
 
 def test_layouts(words: Tokenizer) -> None:
@@ -90,23 +91,23 @@ def test_a_long_text_is_cut_far_from_the_cursor(seed: int, words: Tokenizer) -> 
 @given(
     text=st.text(alphabet="ab(){}=.,'#:; \n\té🐍", min_size=1, max_size=60),
     seed=st.integers(0, 10**6),
-    language=st.sampled_from(["", *LANGUAGES]),
+    language=st.sampled_from(["", *parsed_languages()]),
 )
 def test_a_cut_lies_in_the_text_and_depends_on_the_seed_alone(
     text: str, seed: int, language: str
 ) -> None:
-    cut = fim.choose_cut(text, random.Random(seed), language)
+    cut = fim_cuts.choose_cut(text, random.Random(seed), language)
     assert 0 <= cut.start <= cut.end <= len(text)
     assert text[: cut.start] + text[cut.start : cut.end] + text[cut.end :] == text
-    assert cut == fim.choose_cut(text, random.Random(seed), language)
+    assert cut == fim_cuts.choose_cut(text, random.Random(seed), language)
 
 
 def test_kinds_of_cuts_occur_in_their_shares() -> None:
     n, finished = 4_000, 0.3
-    for of_all, cuts in ((1 - finished, fim.CUTS), (finished, fim.CUTS_OF_FINISHED)):
+    for of_all, cuts in ((1 - finished, fim_cuts.CUTS), (finished, fim_cuts.CUTS_OF_FINISHED)):
         assert sum(share for share, _, _ in cuts) == pytest.approx(1.0)
         rng = random.Random(0)
-        kinds = (fim.choose_cut(SNIPPET, rng, "python", finished).kind for _ in range(n))
+        kinds = (fim_cuts.choose_cut(SNIPPET, rng, "python", finished).kind for _ in range(n))
         drawn = Counter(kinds)
         for share, kind, _ in cuts:
             assert drawn[kind] / n == pytest.approx(of_all * share, abs=0.03)
@@ -128,12 +129,12 @@ UNITS = {
 def test_units_are_what_the_grammar_says(language: str) -> None:
     text, unit = UNITS[language]
     at = text.index(unit)
-    found = fim.Units(text, language).around(at, in_line=False)
+    found = fim_cuts.Units(text, language).around(at, in_line=False)
     assert unit in [text[start:end] for start, end in found]
     assert all(start <= at < end for start, end in found)
     sizes = [end - start for start, end in found]
     assert sizes == sorted(sizes)
-    for start, end in fim.Units(text, language).around(at, in_line=True):
+    for start, end in fim_cuts.Units(text, language).around(at, in_line=True):
         rest = text[end:].partition("\n")[0]
         assert rest.strip()
         assert "\n" not in text[start:end]
@@ -144,18 +145,18 @@ def test_middles_of_units_end_where_a_unit_does() -> None:
     ends = {
         end
         for at in range(len(text))
-        for _, end in fim.Units(text, "python").around(at, in_line=False)
+        for _, end in fim_cuts.Units(text, "python").around(at, in_line=False)
     }
     for seed in range(100):
-        start, end = fim.whole_unit(text, random.Random(seed), fim.Units(text, "python"))
+        start, end = fim_cuts.whole_unit(text, random.Random(seed), fim_cuts.Units(text, "python"))
         assert end in ends or (start, end) == (start, start + len(text[start:end].rstrip()))
-        assert end - start <= fim.MAX_MIDDLE
+        assert end - start <= fim_cuts.MAX_MIDDLE
 
 
 def test_a_language_without_a_grammar_is_cut_by_lines_and_indentation() -> None:
-    assert not fim.Units(SNIPPET, "cobol").around(3, in_line=False)
+    assert not fim_cuts.Units(SNIPPET, "cobol").around(3, in_line=False)
     for seed in range(50):
-        start, end = fim.within_line(SNIPPET, random.Random(seed), fim.Units(SNIPPET, ""))
+        start, end = fim_cuts.within_line(SNIPPET, random.Random(seed), fim_cuts.Units(SNIPPET, ""))
         rest = SNIPPET[end:].partition("\n")[0]
         assert end > start
         assert rest or "\n" in SNIPPET[start:end] or end == len(SNIPPET.rstrip("\n"))
@@ -191,15 +192,15 @@ class A:
 )
 def test_a_block_ends_where_its_indentation_does(cursor: str, expected: str) -> None:
     at = SNIPPET.index(cursor.replace("|", "")) + cursor.index("|")
-    start, end = fim.indented_block(SNIPPET, at)
+    start, end = fim_cuts.indented_block(SNIPPET, at)
     assert SNIPPET[start:end] == expected
 
 
 def test_nothing_is_missing_where_a_line_is_finished_or_an_editor_would_close_it() -> None:
     closed = 0
     for seed in range(200):
-        start, end = fim.nothing(SNIPPET, random.Random(seed))
-        first, line_end = fim.line_bounds(SNIPPET, start)
+        start, end = fim_cuts.nothing(SNIPPET, random.Random(seed))
+        first, line_end = line_cuts.line_bounds(SNIPPET, start)
         after = SNIPPET[start:line_end].strip()
         assert start == end
         assert SNIPPET[first:start].strip()
@@ -210,8 +211,8 @@ def test_nothing_is_missing_where_a_line_is_finished_or_an_editor_would_close_it
 
 def test_what_is_below_a_finished_line_begins_with_its_end() -> None:
     for seed in range(200):
-        start, end = fim.lines_below(SNIPPET, random.Random(seed))
-        first, line_end = fim.line_bounds(SNIPPET, start)
+        start, end = fim_cuts.lines_below(SNIPPET, random.Random(seed))
+        first, line_end = line_cuts.line_bounds(SNIPPET, start)
         assert SNIPPET[first:start].strip()
         assert not SNIPPET[start:line_end].strip()
         assert end == start or SNIPPET[start:end].strip()
@@ -219,7 +220,7 @@ def test_what_is_below_a_finished_line_begins_with_its_end() -> None:
 
 def test_the_rest_of_a_line_ends_before_its_newline_and_is_never_empty() -> None:
     for seed in range(200):
-        start, end = fim.rest_of_line(SNIPPET, random.Random(seed))
+        start, end = line_cuts.rest_of_line(SNIPPET, random.Random(seed))
         assert SNIPPET[end : end + 1] in ("\n", "")
         at_end_of_line = SNIPPET[start : start + 1] in ("\n", "")
         assert at_end_of_line or "\n" not in SNIPPET[start:end]
@@ -230,8 +231,8 @@ def test_cuts_fall_where_code_is_typed() -> None:
     """Never inside indentation, often where the code of a line begins."""
     at_start = 0
     for seed in range(300):
-        cut = fim.cut_in_line(SNIPPET, random.Random(seed))
-        first, end = fim.line_bounds(SNIPPET, cut)
+        cut = line_cuts.cut_in_line(SNIPPET, random.Random(seed))
+        first, end = line_cuts.line_bounds(SNIPPET, cut)
         before = SNIPPET[first:cut]
         assert cut == end or not SNIPPET[cut].isspace() or before.strip()
         at_start += not before.strip() and cut < end

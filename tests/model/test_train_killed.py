@@ -10,13 +10,14 @@ from pathlib import Path
 
 import torch
 
-from codespec.train import tokenizer, train
+from codespec.train import bpe, train
 from codespec.train.corpus import Corpus
-from codespec.train.train import Budget, Trainer, load_model
+from codespec.train.train import Trainer, load_model
+from codespec.training.budget import TrainingBudget
 from tests import training
 
 INTERVAL = 3.0  # of the child's clock, in which a step takes a second
-BUDGET = Budget(tokens=128 * 24)
+BUDGET = TrainingBudget(tokens=128 * 24)
 
 
 def child(folder: Path, run: str, stop_at: int, where: str) -> None:
@@ -40,7 +41,7 @@ def child(folder: Path, run: str, stop_at: int, where: str) -> None:
     trainer = Trainer(
         training.RECIPE,
         Corpus(folder / "corpus"),
-        tokenizer.load(folder / "tokenizer.json"),
+        bpe.load(folder / "tokenizer.json"),
         folder / run,
         n_workers=2,
         clock=lambda: float(next(ticks)),

@@ -13,11 +13,13 @@ from tokenizers import Tokenizer
 
 from codespec.errors import InputError, ModelError
 from codespec.train import corpus
-from codespec.train.model import Llama
-from codespec.train.optim import make_optimisers
-from codespec.train.parallel import try_to_compile
 from codespec.train.recipe import LARGE_DRAFT, LARGE_RECIPES, LARGE_TARGET, RECIPES, Phase, Recipe
-from codespec.train.train import Budget, State, Trainer, load_model, write_atomically
+from codespec.train.train import State, Trainer, load_model
+from codespec.training.budget import TrainingBudget
+from codespec.training.network import Llama
+from codespec.training.optim import make_optimisers
+from codespec.training.parallel import try_to_compile
+from codespec.training.torch_files import write_torch
 from tests import training
 from tests.training import RECIPE, TINY
 
@@ -43,7 +45,7 @@ def test_a_resumed_run_repeats_an_unbroken_one(
 ) -> None:
     """Across the change of batch shape, and with other threads: bit for bit."""
     whole = Trainer(RECIPE, data, words, tmp_path / "whole", n_workers=1)
-    whole.run(Budget(tokens=TOKENS))
+    whole.run(TrainingBudget(tokens=TOKENS))
 
     def stop_at_five(state: State, _progress: float) -> None:
         if state.step == 5:
@@ -52,10 +54,10 @@ def test_a_resumed_run_repeats_an_unbroken_one(
 
     broken = Trainer(RECIPE, data, words, tmp_path / "broken", n_workers=2)
     with pytest.raises(StopHere):
-        broken.run(Budget(tokens=TOKENS), stop_at_five)
+        broken.run(TrainingBudget(tokens=TOKENS), stop_at_five)
     resumed = Trainer(RECIPE, data, words, tmp_path / "broken", n_workers=2)
     assert resumed.state.step == 5
-    end = resumed.run(Budget(tokens=TOKENS))
+    end = resumed.run(TrainingBudget(tokens=TOKENS))
     assert (end.step, end.tokens, end.phase, end.windows) == (
         whole.state.step,
         TOKENS,
@@ -71,7 +73,7 @@ def test_training_lowers_the_loss(tmp_path: Path, data: corpus.Corpus, words: To
     recipe = Recipe("tiny", TINY, (Phase(1.0, 64, 8, 4),), warmup_steps=5, other_lr=1e-2)
     trainer = Trainer(recipe, data, words, tmp_path)
     before = trainer.validate()
-    trainer.run(Budget(tokens=512 * 50))
+    trainer.run(TrainingBudget(tokens=512 * 50))
     assert trainer.state.validation is not None
     assert trainer.state.validation < before - 1.5
     log = [json.loads(line) for line in (tmp_path / "log.jsonl").read_text().splitlines()]
@@ -106,13 +108,13 @@ def test_a_full_disk_leaves_the_last_checkpoint_and_nothing_else(tmp_path: Path)
     import resource
 
     path = tmp_path / "checkpoint.pt"
-    write_atomically(path, {"weights": torch.zeros(10)})
+    write_torch(path, {"weights": torch.zeros(10)})
     before = path.read_bytes()
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (len(before) + 10_000, hard))
     try:
         with pytest.raises(InputError, match="cannot be written"):
-            write_atomically(path, {"weights": torch.zeros(1_000_000)})
+            write_torch(path, {"weights": torch.zeros(1_000_000)})
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert path.read_bytes() == before
@@ -131,7 +133,7 @@ def test_a_budget_of_minutes_follows_the_clock(
 
     seen: list[int] = []
     trainer = Trainer(RECIPE, data, words, tmp_path, clock=clock)
-    trainer.run(Budget(minutes=1), lambda state, _progress: seen.append(state.phase))
+    trainer.run(TrainingBudget(minutes=1), lambda state, _progress: seen.append(state.phase))
     assert trainer.state.step == 6
     assert seen == [0, 0, 0, 1, 1, 1]
 
@@ -140,7 +142,7 @@ def test_with_a_teacher_its_law_is_learned(
     tmp_path: Path, data: corpus.Corpus, words: Tokenizer
 ) -> None:
     teacher = Trainer(RECIPE, data, words, tmp_path / "teacher")
-    teacher.run(Budget(tokens=4 * TOKENS))
+    teacher.run(TrainingBudget(tokens=4 * TOKENS))
     same = Trainer(
         RECIPE, data, words, tmp_path / "same", start=teacher.model, teacher=teacher.model
     )
@@ -152,7 +154,7 @@ def test_with_a_teacher_its_law_is_learned(
     recipe = dataclasses.replace(RECIPE, seed=1)
     student = Trainer(recipe, data, words, tmp_path / "student", teacher=teacher.model)
     before = student._loss(rows).item()
-    student.run(Budget(tokens=4 * TOKENS))
+    student.run(TrainingBudget(tokens=4 * TOKENS))
     assert student._loss(rows).item() < 0.8 * before
 
 
@@ -179,7 +181,7 @@ def test_a_call_may_stop_before_its_budget(
 
     recipe = dataclasses.replace(RECIPE, n_streams=2)
     whole = Trainer(recipe, data, words, tmp_path / "whole")
-    whole.run(Budget(tokens=TOKENS))
+    whole.run(TrainingBudget(tokens=TOKENS))
     n_calls, saved = 0, []
     state = State()
     while not state.is_done:
@@ -191,7 +193,7 @@ def test_a_call_may_stop_before_its_budget(
             clock=clock,
             on_save=lambda _model, state: saved.append(state.step),
         )
-        state = trainer.run(Budget(tokens=TOKENS), stop_after_s=8)
+        state = trainer.run(TrainingBudget(tokens=TOKENS), stop_after_s=8)
         assert (tmp_path / "parts/final.pt").exists() == state.is_done
         n_calls += 1
     assert n_calls > 2
@@ -272,10 +274,10 @@ def test_rows_must_fit_the_context_and_the_micro_batches() -> None:
 
 def test_a_budget_is_minutes_or_tokens_or_what_is_spent_first() -> None:
     with pytest.raises(ValueError, match="minutes or in tokens"):
-        Budget()
-    assert Budget(minutes=2).progress(60, 10**9) == 0.5
-    assert Budget(tokens=400).progress(1e9, 100) == 0.25
-    both = Budget(minutes=2, tokens=400)
+        TrainingBudget()
+    assert TrainingBudget(minutes=2).progress(60, 10**9) == 0.5
+    assert TrainingBudget(tokens=400).progress(1e9, 100) == 0.25
+    both = TrainingBudget(minutes=2, tokens=400)
     assert both.progress(60, 100) == 0.5
     assert both.progress(6, 100) == 0.25
     assert both.progress(6, 400) >= 1

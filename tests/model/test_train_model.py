@@ -6,8 +6,9 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from codespec.train import parallel
-from codespec.train.model import (
+from codespec.train.recipe import RECIPES
+from codespec.training import parallel
+from codespec.training.network import (
     LinearCrossEntropy,
     Llama,
     ModelConfig,
@@ -16,9 +17,8 @@ from codespec.train.model import (
     rope_table,
     rotate,
 )
-from codespec.train.optim import Muon, make_optimisers, orthogonalise
-from codespec.train.parallel import GradientPool, precision
-from codespec.train.recipe import RECIPES
+from codespec.training.optim import Muon, make_optimisers, orthogonalise
+from codespec.training.parallel import GradientPool, precision
 from tests.training import TINY
 
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from codespec.backends.checkpoints import LEAST_HELD, Checkpoints
-from codespec.backends.llama.parts import Parts
-from codespec.drafters.cost import CostCurve
+from codespec.backends.llama.chunk_size import ChunkSize
+from codespec.cost.cost_curve import CostCurve
 from codespec.requests import CompletionRequest
 from codespec.types import Context, SamplingParams
 from tests.drafters import assume, draft_much, model_drafter_of
@@ -247,7 +247,7 @@ def test_every_turn_that_is_not_cut_short_gets_somewhere(engine, monkeypatch, in
 
 @pytest.fixture
 def small_parts(engine, monkeypatch):
-    monkeypatch.setattr(engine.target, "_parts", Parts(80, 80))
+    monkeypatch.setattr(engine.target, "_chunk", ChunkSize(80, 80))
 
 
 @pytest.mark.usefixtures("small_parts")
@@ -304,10 +304,10 @@ def test_reading_ahead_can_be_cancelled_and_forgotten(engine):
 @pytest.mark.parametrize("is_dear", [True, False])
 def test_the_draft_model_reads_ahead_where_it_will_be_asked(engine, is_dear):
     place = next(places(1))
-    model = model_drafter_of(engine.chain(""))
+    model = model_drafter_of(engine.drafter(""))
     model.read_ahead(Context(np.array([1, 1], np.int32)), lambda: False)
     pass_ms = 1000.0 if is_dear else 1e-3
-    assume(engine.passes.pace, CostCurve({1: pass_ms, 33: 1.1 * pass_ms}))
+    assume(engine.passes.tuner, CostCurve({1: pass_ms, 33: 1.1 * pass_ms}))
     assert list(engine.prefetching(place)) == []
     n_prompt = len(engine.context(place).prompt)
     assert engine.target.n_cached == n_prompt - 1

@@ -25,7 +25,7 @@ def ends(text: list[int], string: list[int]) -> list[int]:
 
 
 def usable(context: list[int], depth: int) -> list[int]:
-    """What follows the last break, at most the last `depth` tokens."""
+    """The context after the last break, at most the last `depth` tokens."""
     start = max((i + 1 for i, t in enumerate(context) if t < 0), default=0)
     return context[max(start, len(context) - depth) :]
 

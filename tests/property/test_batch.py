@@ -1,4 +1,4 @@
-"""What goes into a pass and comes out of it, against numpy."""
+"""Input and output of a pass, against numpy."""
 
 from __future__ import annotations
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from codespec.drafters.lookup import BUFFERS, PREFIX
+from codespec.documents.sources import BUFFERS, PREFIX
 from codespec.native import (
     Boundary,
     Drafting,

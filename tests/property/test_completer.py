@@ -11,12 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codespec.backends.fake import FakeRows, FakeTarget, hashed_logits
-from codespec.drafters.guard import Policy
+from codespec.drafters.guard import GuardPolicy
 from codespec.engine.completer import Completer
-from codespec.engine.output import Limits
-from codespec.sampling import Sampler
+from codespec.engine.output import OutputLimits
 from codespec.types import Context, Draft, SamplingParams, Source, Tokens
-from tests.drafters import OracleDrafter, ScriptedDrafter, chain_of, tree
+from codespec.verify.sampling import Sampler
+from tests.drafters import OracleDrafter, ScriptedDrafter, combined, tree
 
 N_VOCAB = 12
 EOG = frozenset({11})
@@ -55,12 +55,13 @@ class CheckedTarget(FakeTarget):
         assert self.n_cached == (n_read if is_whole else self._n_before)
 
 
-def run(drafters, prompt, sampling, max_tokens=24, policy=Policy.RAISE, **options):
+def run(drafters, prompt, sampling, max_tokens=24, policy=GuardPolicy.RAISE, old=(), **options):
     target = CheckedTarget(**options)
-    chain = chain_of(drafters, N_VOCAB, target.can.max_leaves, policy=policy)
-    context = Context(np.array(prompt, np.int32), sampling=sampling)
+    chain = combined(drafters, N_VOCAB, target.can.max_leaves, policy=policy)
+    old_text = np.array(old, np.int32)
+    context = Context(np.array(prompt, np.int32), sampling=sampling, old=old_text)
     out, finish = Completer(target, chain).run(
-        context, Sampler(sampling), Limits(max_tokens=max_tokens)
+        context, Sampler(sampling), OutputLimits(max_tokens=max_tokens)
     )
     # All that was emitted is cached but the last token, which no pass has read yet; after an
     # end-of-generation token, that one is missing instead.
@@ -125,7 +126,7 @@ kinds = ["tree", "wild", "endless", "raise", "none", "float", "shapes", "nan", "
 def test_no_drafter_changes_the_output(prompt, sampling, choices, options):
     plain, finish, _ = run([], prompt, sampling)
     members = [malicious(choices), malicious(choices[::-1])]
-    drafted = run(members, prompt, sampling, policy=Policy.LEAVE_OUT, **options)
+    drafted = run(members, prompt, sampling, policy=GuardPolicy.LEAVE_OUT, **options)
     assert (plain, finish) == drafted[:2]
 
 
@@ -178,7 +179,7 @@ def test_ten_thousand_random_trees():
         plain, finish, _ = run([], prompt, sampling, max_tokens=150)
         drafter = ScriptedDrafter(script)
         # Some trees hold a token twice.
-        out, finish2, target = run([drafter], prompt, sampling, 150, Policy.LEAVE_OUT)
+        out, finish2, target = run([drafter], prompt, sampling, 150, GuardPolicy.LEAVE_OUT)
         assert (out, finish2) == (plain, finish)
         n_trees += target.n_passes
     while n_trees < 10_000:
@@ -189,10 +190,10 @@ def test_ten_thousand_random_trees():
         for drafters in ([], [ScriptedDrafter(script)]):
             target = FakeTarget(hashed_logits(N_VOCAB, 3.0), N_VOCAB, eog=frozenset())
             leaves = target.can.max_leaves
-            chain = chain_of(drafters, N_VOCAB, leaves, policy=Policy.LEAVE_OUT)
+            chain = combined(drafters, N_VOCAB, leaves, policy=GuardPolicy.LEAVE_OUT)
             context = Context(np.array(prompt, np.int32), sampling=sampling)
             completer = Completer(target, chain)
-            outs.append(completer.run(context, Sampler(sampling), Limits(max_tokens=1500))[0])
+            outs.append(completer.run(context, Sampler(sampling), OutputLimits(max_tokens=1500))[0])
         assert outs[0] == outs[1]
         n_trees += target.n_passes
     assert n_trees >= 10_000
@@ -212,11 +213,11 @@ class NoLaw:
 def test_a_draft_that_could_not_be_judged_leaves_the_cache():
     long, _, _ = run([], [1, 2, 3], SamplingParams(), 24, eog=frozenset())
     target = CheckedTarget(eog=frozenset())
-    completer = Completer(target, chain_of([OracleDrafter(long)], N_VOCAB, target.can.max_leaves))
+    completer = Completer(target, combined([OracleDrafter(long)], N_VOCAB, target.can.max_leaves))
     context = Context(np.array([1, 2, 3], np.int32))
     with pytest.raises(ValueError, match="no law here"):
-        completer.run(context, Sampler(SamplingParams(), NoLaw()), Limits(24))
-    out, _ = completer.run(context, Sampler(SamplingParams()), Limits(24))
+        completer.run(context, Sampler(SamplingParams(), NoLaw()), OutputLimits(24))
+    out, _ = completer.run(context, Sampler(SamplingParams()), OutputLimits(24))
     assert out == long
 
 
@@ -257,10 +258,10 @@ def test_tokens_that_are_free_count_for_no_limit(n_free, drafts):
     long, _, _ = run([], [1, 2, 3], sampling, 24, eog=frozenset())
     target = CheckedTarget(eog=frozenset())
     drafters = [OracleDrafter(long)] if drafts else []
-    out, finish = Completer(target, chain_of(drafters, N_VOCAB, target.can.max_leaves)).run(
+    out, finish = Completer(target, combined(drafters, N_VOCAB, target.can.max_leaves)).run(
         Context(np.array([1, 2, 3], np.int32), sampling=sampling),
         Sampler(sampling),
-        Limits(max_tokens=2, n_free=lambda emitted: min(len(emitted), n_free)),
+        OutputLimits(max_tokens=2, n_free=lambda emitted: min(len(emitted), n_free)),
     )
     assert (out, finish) == (long[: n_free + 2], "length")
 
@@ -271,10 +272,10 @@ def test_no_pass_begins_once_a_request_is_cancelled(n_passes, drafts):
     sampling = SamplingParams()
     target = CheckedTarget(eog=frozenset())
     drafters = [ScriptedDrafter(lambda e, n: Draft.chain([1] * n))] if drafts else []
-    out, finish = Completer(target, chain_of(drafters, N_VOCAB, target.can.max_leaves)).run(
+    out, finish = Completer(target, combined(drafters, N_VOCAB, target.can.max_leaves)).run(
         Context(np.array([1, 2, 3], np.int32), sampling=sampling),
         Sampler(sampling),
-        Limits(max_tokens=24),
+        OutputLimits(max_tokens=24),
         cancelled=lambda: len(target.committed) >= n_passes,
     )
     assert finish == "cancelled"

@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 from codespec.config import CompletionSettings
 from codespec.edit import Edit
 from codespec.requests import CompletionRequest
-from codespec_lsp.answers import Ask
-from codespec_lsp.documents import Document, Selection, Snapshot
+from codespec_lsp.documents import Document, SelectedCompletion, Snapshot
 from codespec_lsp.notebooks import Notebooks
-from codespec_lsp.positions import Encoding, Place, split_lines, without_end
+from codespec_lsp.positions import DocumentPlace, Encoding, split_lines, without_end
+from codespec_lsp.suggestions.answers import Ask
 
 ENCODINGS: tuple[Encoding, ...] = get_args(Encoding)
 WIDTHS = {"utf-8": ("utf-8", 1), "utf-16": ("utf-16-le", 2), "utf-32": ("utf-32-le", 4)}
@@ -22,7 +22,7 @@ WIDTHS = {"utf-8": ("utf-8", 1), "utf-16": ("utf-16-le", 2), "utf-32": ("utf-32-
 characters = st.sampled_from("ab é\U0001f600\U0010ffff\u0301\u2028)]") | st.sampled_from("\r\n")
 texts = st.text(characters, max_size=60)
 line_texts = st.text(st.sampled_from("ab é\U0001f600"), max_size=5)
-places = st.builds(Place, st.integers(0, 6), st.integers(0, 12))
+places = st.builds(DocumentPlace, st.integers(0, 6), st.integers(0, 12))
 encodings = st.sampled_from(ENCODINGS)
 windows = st.just((10**6, 10**6)) | st.tuples(st.integers(1, 20), st.integers(1, 20))
 
@@ -38,13 +38,15 @@ def by_offsets(text: str, edit: Edit) -> str:
     return whole[: edit.start] + edit.text + whole[edit.end :]
 
 
-def by_places(text: str, start: Place, end: Place, new: str, encoding: Encoding) -> str:
+def by_places(
+    text: str, start: DocumentPlace, end: DocumentPlace, new: str, encoding: Encoding
+) -> str:
     """The document as an editor makes it of an answer."""
     at = [_index(text, place, encoding) for place in (start, end)]
     return text[: at[0]] + new + text[at[1] :]
 
 
-def _index(text: str, place: Place, encoding: Encoding) -> int:
+def _index(text: str, place: DocumentPlace, encoding: Encoding) -> int:
     codec, width = WIDTHS[encoding]
     lines = split_lines(text)
     units = without_end(lines[place.line]).encode(codec)
@@ -55,20 +57,20 @@ def _index(text: str, place: Place, encoding: Encoding) -> int:
 
 def snapshot_of(
     text: str,
-    place: Place,
+    place: DocumentPlace,
     encoding: Encoding,
     window: tuple[int, int] = (10**6, 10**6),
-    selection: Selection | None = None,
+    selection: SelectedCompletion | None = None,
 ) -> Snapshot:
     document = Document("file:///a.py", "python", 7, text)
     return document.snapshot(place, encoding, *window, selection)
 
 
-@example("a\r\n\U0001f600b", Place(1, 2), "utf-16", (10**6, 10**6), "x\ny")
-@example("a\r\nb\r\nc = \U0001f600", Place(2, 6), "utf-8", (3, 3), "x")
+@example("a\r\n\U0001f600b", DocumentPlace(1, 2), "utf-16", (10**6, 10**6), "x\ny")
+@example("a\r\nb\r\nc = \U0001f600", DocumentPlace(2, 6), "utf-8", (3, 3), "x")
 @given(texts, places, encodings, windows, texts.map(newlines))
 def test_an_insertion_is_the_same_at_both_ends(
-    text: str, place: Place, encoding: Encoding, window: tuple[int, int], new: str
+    text: str, place: DocumentPlace, encoding: Encoding, window: tuple[int, int], new: str
 ) -> None:
     now = snapshot_of(text, place, encoding, window)
     edit = now.insertion(new)
@@ -85,7 +87,7 @@ def test_an_insertion_is_the_same_at_both_ends(
 
 @given(texts, places, encodings, windows, texts.map(newlines))
 def test_the_engine_says_what_the_session_would(
-    text: str, place: Place, encoding: Encoding, window: tuple[int, int], new: str
+    text: str, place: DocumentPlace, encoding: Encoding, window: tuple[int, int], new: str
 ) -> None:
     now = snapshot_of(text, place, encoding, window)
     request = asked_for(now)
@@ -99,7 +101,11 @@ def asked_for(now: Snapshot) -> CompletionRequest:
 
 @given(texts, places, encodings, windows, st.data())
 def test_any_range_of_the_text_that_was_taken_is_found_in_the_editor(
-    text: str, place: Place, encoding: Encoding, window: tuple[int, int], data: st.DataObject
+    text: str,
+    place: DocumentPlace,
+    encoding: Encoding,
+    window: tuple[int, int],
+    data: st.DataObject,
 ) -> None:
     now = snapshot_of(text, place, encoding, window)
     last = now.begin + len(now.prefix) + len(now.suffix)
@@ -121,12 +127,12 @@ def test_what_a_popup_entry_stands_for_is_replaced(
     codec, width = WIDTHS[encoding]
     at = len(before.encode(codec)) // width
     cursor = at + len(typed.encode(codec)) // width
-    selection = Selection(Place(1, at), Place(1, cursor), entry)
-    now = snapshot_of(text, Place(1, cursor), encoding, selection=selection)
+    selection = SelectedCompletion(DocumentPlace(1, at), DocumentPlace(1, cursor), entry)
+    now = snapshot_of(text, DocumentPlace(1, cursor), encoding, selection=selection)
     edit = now.insertion("(x)", n_after=n_closed)
     assert by_offsets(text, edit) == newlines(f"{head}{before}{entry}(x){after}\nend")
     start, end = now.range_of(edit, encoding)
-    assert (start, end) == (Place(1, at), Place(1, cursor + n_closed))
+    assert (start, end) == (DocumentPlace(1, at), DocumentPlace(1, cursor + n_closed))
     # The engine reads the text with the entry in it.
     made = asked_for(now).insertion("(x)")
     assert made is not None
@@ -144,25 +150,25 @@ def test_of_a_large_document_a_piece_is_sent_and_offsets_are_those_of_the_docume
     text = line * 20_000 + "x = " + line
     document = Document("file:///a.py", "python", 1, text)
     for n, key in enumerate("f(a"):  # with each key, the same piece
-        cursor = Place(20_000, len("x = ") + n)
+        cursor = DocumentPlace(20_000, len("x = ") + n)
         document.replace(cursor, cursor, key, "utf-16")
         document.version += 1
-        now = document.snapshot(Place(20_000, cursor.character + 1), "utf-16", 4000, 1000)
+        now = document.snapshot(DocumentPlace(20_000, cursor.character + 1), "utf-16", 4000, 1000)
         assert len(now.prefix) <= 4000
         edit = now.insertion("!")
         assert edit.version == n + 2
         whole = newlines(document.text)
         assert whole[edit.start - len(now.prefix) : edit.start] == now.prefix
         assert edit.start == whole.rindex("x = ") + len("x = ") + n + 1
-    before = document.snapshot(Place(20_000, 7), "utf-16", 4000, 1000)
-    document.replace(Place(0, 0), Place(0, 0), "import os\r\n", "utf-16")
-    moved = document.snapshot(Place(20_001, 7), "utf-16", 4000, 1000)
+    before = document.snapshot(DocumentPlace(20_000, 7), "utf-16", 4000, 1000)
+    document.replace(DocumentPlace(0, 0), DocumentPlace(0, 0), "import os\r\n", "utf-16")
+    moved = document.snapshot(DocumentPlace(20_001, 7), "utf-16", 4000, 1000)
     assert moved.insertion("!").start == before.insertion("!").start + len("import os\n")
 
 
 @given(texts, st.lists(st.tuples(places, places, texts, places), max_size=6))
 def test_offsets_follow_what_is_changed_anywhere(
-    text: str, edits: list[tuple[Place, Place, str, Place]]
+    text: str, edits: list[tuple[DocumentPlace, DocumentPlace, str, DocumentPlace]]
 ) -> None:
     document = Document("file:///a.py", "python", 1, text)
     for start, end, new, cursor in edits:
@@ -175,14 +181,14 @@ def test_offsets_follow_what_is_changed_anywhere(
 
 def test_in_an_enormous_line_a_piece_is_sent_and_offsets_are_those_of_the_document() -> None:
     text = "a\r\n" + "\U0001f600b" * 5000 + "\r\nc"
-    place = Place(1, 3 * 4000)
+    place = DocumentPlace(1, 3 * 4000)
     now = snapshot_of(text, place, "utf-16", (1000, 500))
     assert len(now.prefix) <= 1000
     edit = now.insertion("!")
     assert edit.start == len("a\n") + 2 * 4000
     assert now.range_of(edit, "utf-16") == (place, place)
     before = Edit(now.uri, now.version, edit.start - 2, edit.start, "")
-    assert now.range_of(before, "utf-16") == (Place(1, 3 * 4000 - 3), place)
+    assert now.range_of(before, "utf-16") == (DocumentPlace(1, 3 * 4000 - 3), place)
 
 
 def test_offsets_in_a_cell_are_those_of_the_cell() -> None:
@@ -191,7 +197,7 @@ def test_offsets_in_a_cell_are_those_of_the_cell() -> None:
     }
     notebooks = Notebooks(cells)
     notebooks.open("file:///a.ipynb", list(cells))
-    taken = cells["cell:1"].snapshot(Place(0, 5), "utf-32", 1000, 1000)
+    taken = cells["cell:1"].snapshot(DocumentPlace(0, 5), "utf-32", 1000, 1000)
     now = notebooks.joined(taken, 1000, 1000)
     assert now.prefix == "x0 = \U0001f600\nx1 = "
     request = asked_for(now)

@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from codespec.index import compact
-from codespec.index.ignore import IgnoreRules
-from codespec.index.languages import language_of
 from codespec.index.parsers import Parsers
 from codespec.index.reader import WorkspaceIndex
 from codespec.index.update import with_ruled, withdraw
-from codespec.index.watch import Keeper
+from codespec.index.watch import IndexKeeper
+from codespec.languages.registry import language_of
+from codespec.rules.ignore import IgnoreRules
 from tests.index_support import SETTINGS, Workspace, isolate
 
 FOLDERS = ["d", "d/e", "f", "f/d", "h"]
@@ -48,7 +48,7 @@ class WorkspaceHistory(RuleBasedStateMachine):
         self.scanned = False
         self.events: set[str] = set()
         store = self.workspace.store
-        self.keeper = Keeper(
+        self.keeper = IndexKeeper(
             store.root, self.workspace.encoder, SETTINGS, threading.Event(), clock=lambda: -1.0
         )
         if full:  # events are worth more where there is something to lose

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from codespec.index.ignore import IgnoreRules
+from codespec.rules.ignore import IgnoreRules
 from tests.index_support import git, isolate
 
 plain = ["a", "b", "A", "ab", "x", ".c", "-", "#", "!", " ", "*", "?", "*.c", "\u00e9"]

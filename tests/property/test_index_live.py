@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from codespec.index.live import LiveDocument
-from codespec.index.text import MAX_PIECE, safe_cuts
+from codespec.documents.live import LiveDocument
+from codespec.syntax.text import MAX_PIECE, safe_cuts
 from tests.index_support import GPT2, QWEN2, SplitTokenizer, windows
 
 ATOMS = [

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from codespec.index.pieces import PieceCache
-from codespec.index.text import safe_cuts, split
+from codespec.documents.pieces import PieceCache
+from codespec.syntax.text import safe_cuts, split
 from tests.index_support import GPT2, QWEN2, SplitTokenizer
 
 ATOMS = [

@@ -14,19 +14,19 @@ import numpy as np
 import pytest
 
 from codespec.backends.fake import FakeTarget, hashed_logits
-from codespec.drafters.cost import FLAT, CostCurve
-from codespec.drafters.guard import Policy
+from codespec.cost.cost_curve import FLAT, CostCurve
+from codespec.drafters.guard import GuardPolicy
 from codespec.engine.completer import Completer
-from codespec.engine.output import Limits
-from codespec.sampling import Sampler
+from codespec.engine.output import OutputLimits
 from codespec.types import Context, Draft, SamplingParams
-from codespec.verify import propose
-from tests.drafters import ScriptedDrafter, chain_of, drafter_over, tree
+from codespec.verify.accept import propose
+from codespec.verify.sampling import Sampler
+from tests.drafters import ScriptedDrafter, combined, drafter_over, tree
 
 N_VOCAB = 4
 N_TOKENS = 3
 N_SEEDS = 6000
-FEW_SEEDS = 2000  # where outputs are compared one by one, not only by their law
+FEW_SEEDS = 1000  # where outputs are compared one by one, not only by their law
 PROMPT = [0, 1, 2]
 TARGET = hashed_logits(N_VOCAB, 1.2)
 # 63 degrees of freedom; the 0.9999 quantile, so that six runs fail by chance once in 1,600.
@@ -55,10 +55,10 @@ def sampled(make_drafter, n_seeds=N_SEEDS, **options) -> np.ndarray:
         target = FakeTarget(TARGET, N_VOCAB, eog=frozenset())
         drafters = [make_drafter(seed, sampling)] if make_drafter else []
         # Random trees may hold a token twice.
-        hostile = Policy.LEAVE_OUT
-        completer = Completer(target, chain_of(drafters, N_VOCAB, 8, policy=hostile))
+        hostile = GuardPolicy.LEAVE_OUT
+        completer = Completer(target, combined(drafters, N_VOCAB, 8, policy=hostile))
         context = Context(np.array(PROMPT, np.int32), sampling=sampling)
-        out, _ = completer.run(context, Sampler(sampling), Limits(N_TOKENS))
+        out, _ = completer.run(context, Sampler(sampling), OutputLimits(N_TOKENS))
         outputs[seed] = np.ravel_multi_index(out, [N_VOCAB] * N_TOKENS)
     return outputs
 
@@ -156,9 +156,9 @@ def test_rejection_accepts_often_when_the_laws_agree():
 
     sampling = SamplingParams(temperature=1.0, seed=5, any_seed=True)
     target = FakeTarget(TARGET, N_VOCAB, eog=frozenset())
-    completer = Completer(target, chain_of([drafter(0, sampling)], N_VOCAB))
+    completer = Completer(target, combined([drafter(0, sampling)], N_VOCAB))
     context = Context(np.array(PROMPT, np.int32), sampling=sampling)
-    out, _ = completer.run(context, Sampler(sampling), Limits(40, max_width=7))
+    out, _ = completer.run(context, Sampler(sampling), OutputLimits(40, max_width=7))
     assert len(out) == 40
     assert target.n_passes == 5
 

@@ -12,8 +12,8 @@ from codespec_lsp import changes
 from codespec_lsp.changes import Change
 from codespec_lsp.documents import Document
 from codespec_lsp.positions import (
+    DocumentPlace,
     Encoding,
-    Place,
     split_lines,
     to_character,
     to_index,
@@ -28,7 +28,7 @@ line_characters = st.sampled_from("ab é߿ह￿𐀀😀\U0010ffff\u0301\u200d\x
 lines = st.text(line_characters, max_size=12)
 texts = st.text(line_characters | st.sampled_from("\r\n"), max_size=40)
 encodings = st.sampled_from(ENCODINGS)
-places = st.builds(Place, st.integers(0, 8), st.integers(0, 20))
+places = st.builds(DocumentPlace, st.integers(0, 8), st.integers(0, 20))
 all_changes = st.builds(Change, texts, places, places) | st.builds(Change, texts)
 
 
@@ -63,7 +63,7 @@ def test_lines_end_where_the_protocol_says(text: str) -> None:
     assert [without_end(line) for line in found] == expected
 
 
-def offset(text: str, place: Place, encoding: Encoding) -> int:
+def offset(text: str, place: DocumentPlace, encoding: Encoding) -> int:
     """The naive way to find a place."""
     found = split_lines(text)
     if place.line >= len(found):
@@ -72,11 +72,13 @@ def offset(text: str, place: Place, encoding: Encoding) -> int:
     return sum(map(len, found[: place.line])) + to_index(line, place.character, encoding)
 
 
-@example("a\rb\n", [(Place(1, 0), Place(1, 1), "")], "utf-8")  # two line ends become one
-@example("a\r\n", [(Place(0, 1), Place(0, 1), "\r")], "utf-8")  # one becomes two
+@example(
+    "a\rb\n", [(DocumentPlace(1, 0), DocumentPlace(1, 1), "")], "utf-8"
+)  # two line ends become one
+@example("a\r\n", [(DocumentPlace(0, 1), DocumentPlace(0, 1), "\r")], "utf-8")  # one becomes two
 @given(texts, st.lists(st.tuples(places, places, texts), max_size=6), encodings)
 def test_edits_give_the_text_that_splicing_gives(
-    text: str, edits: list[tuple[Place, Place, str]], encoding: Encoding
+    text: str, edits: list[tuple[DocumentPlace, DocumentPlace, str]], encoding: Encoding
 ) -> None:
     document = Document("file:///a", "python", 1, text)
     for start, end, new in edits:
@@ -86,12 +88,14 @@ def test_edits_give_the_text_that_splicing_gives(
         document.replace(start, end, new, encoding)
         assert document.text == text
         # Not only the same text: the same lines, on which the next edit depends.
-        snapshot = document.snapshot(Place(10**6, 0), encoding, 10**6, 10**6)
+        snapshot = document.snapshot(DocumentPlace(10**6, 0), encoding, 10**6, 10**6)
         assert snapshot.place.line == len(split_lines(text)) - 1
 
 
-@example("a\r", [Change("\n", Place(1, 0), Place(1, 0))], "utf-8")  # two pieces become one end
-@example("ab\rc", [Change("", Place(1, 0), Place(1, 1)), Change("\n")], "utf-16")
+@example(
+    "a\r", [Change("\n", DocumentPlace(1, 0), DocumentPlace(1, 0))], "utf-8"
+)  # two pieces become one end
+@example("ab\rc", [Change("", DocumentPlace(1, 0), DocumentPlace(1, 1)), Change("\n")], "utf-16")
 @given(texts, st.lists(all_changes, max_size=8), encodings)
 def test_many_edits_at_once_are_as_one_by_one(
     text: str, edits: list[Change], encoding: Encoding
@@ -109,7 +113,7 @@ def test_many_edits_at_once_are_as_one_by_one(
 
 @given(texts, places, encodings)
 def test_snapshots_split_the_text_at_the_cursor(
-    text: str, place: Place, encoding: Encoding
+    text: str, place: DocumentPlace, encoding: Encoding
 ) -> None:
     document = Document("file:///a", "python", 1, text)
     snapshot = document.snapshot(place, encoding, 10**6, 10**6)
@@ -120,7 +124,9 @@ def test_snapshots_split_the_text_at_the_cursor(
 
 
 @given(texts, places, st.integers(0, 20), st.integers(0, 20))
-def test_snapshots_can_be_cut_short(text: str, place: Place, n_left: int, n_right: int) -> None:
+def test_snapshots_can_be_cut_short(
+    text: str, place: DocumentPlace, n_left: int, n_right: int
+) -> None:
     document = Document("file:///a", "python", 1, text.replace("\r", ""))
     whole = document.snapshot(place, "utf-16", 10**6, 10**6)
     cut = document.snapshot(place, "utf-16", n_left, n_right)
@@ -135,7 +141,7 @@ def test_cut_texts_hold_whole_definitions() -> None:
     text = "".join(f"def f{n}(x):\n    if x:\n        return x\n\n" for n in range(100))
     document = Document("file:///a", "python", 1, text)
     for line in range(150, 250):
-        cut = document.snapshot(Place(line, 0), "utf-16", 1000, 500)
+        cut = document.snapshot(DocumentPlace(line, 0), "utf-16", 1000, 500)
         assert len(cut.prefix) > 900
         assert len(cut.suffix) > 400
         assert cut.prefix.startswith("def ")
@@ -147,10 +153,10 @@ def test_where_a_cut_text_begins_does_not_move_with_every_key() -> None:
     document = Document("file:///a", "java", 1, "class A {\n" + "  int x = 1;\n" * 900 + "}\n")
     n_before, starts = len("class A {\n") + 500 * len("  int x = 1;\n"), set[int]()
     for n in range(100):
-        cut = document.snapshot(Place(501, n), "utf-16", 4000, 1000)
+        cut = document.snapshot(DocumentPlace(501, n), "utf-16", 4000, 1000)
         assert 3000 < len(cut.prefix) <= 4000
         starts.add(n_before + n - len(cut.prefix))
-        document.replace(Place(501, n), Place(501, n), "y", "utf-16")
+        document.replace(DocumentPlace(501, n), DocumentPlace(501, n), "y", "utf-16")
     assert len(starts) <= 2
 
 
@@ -158,10 +164,10 @@ def test_where_a_cut_line_begins_does_not_move_with_every_key() -> None:
     document = Document("file:///a", "javascript", 1, "x = [1]; " * 10_000)
     starts = set[int]()
     for n in range(50_000, 50_100):
-        cut = document.snapshot(Place(0, n), "utf-16", 4000, 1000)
+        cut = document.snapshot(DocumentPlace(0, n), "utf-16", 4000, 1000)
         assert 3000 < len(cut.prefix) <= 4000
         starts.add(n - len(cut.prefix))
-        document.replace(Place(0, n), Place(0, n), "y", "utf-16")
+        document.replace(DocumentPlace(0, n), DocumentPlace(0, n), "y", "utf-16")
     assert len(starts) <= 2
 
 
@@ -172,7 +178,7 @@ def test_lone_surrogates_become_replacement_characters_of_the_same_width(
     document = Document("file:///a", "python", 1, "a\ud83db\n")
     assert document.text == "a\ufffdb\n"
     column = {"utf-8": 4, "utf-16": 2, "utf-32": 2}[encoding]
-    snapshot = document.snapshot(Place(0, column), encoding, 100, 100)
+    snapshot = document.snapshot(DocumentPlace(0, column), encoding, 100, 100)
     assert (snapshot.prefix, snapshot.suffix) == ("a\ufffd", "b\n")
     # A pair spelt as two escapes is one character.
     document.replace_all("\ud83d\ude00")
@@ -184,4 +190,4 @@ def test_lone_surrogates_become_replacement_characters_of_the_same_width(
 )
 def test_the_first_line_says_how_lines_end(text: str, line_end: str) -> None:
     document = Document("file:///a", "python", 1, text)
-    assert document.snapshot(Place(0, 0), "utf-16", 9, 9).line_end == line_end
+    assert document.snapshot(DocumentPlace(0, 0), "utf-16", 9, 9).line_end == line_end

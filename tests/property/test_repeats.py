@@ -9,9 +9,9 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from codespec.engine.postprocess import Place, finish, shape_at
-from codespec.engine.postprocess.scan import scan
-from codespec.index.trees import Trees
+from codespec.suggest import Candidate, Place, finish, shape_at
+from codespec.syntax.lexer import scan
+from codespec.syntax.trees import TreeCache
 from codespec.types import Finish
 
 LINES = [
@@ -66,8 +66,8 @@ def indent_of(line: str) -> int:
 
 
 def repeats(text: str, prefix: str, suffix: str, language: str) -> str:
-    """What is said again, "" for nothing. A plain reading of the rule, apart from the rules in
-    codespec/engine/postprocess."""
+    """The part that repeats the text after the cursor, "" for none. A plain reading of the rule,
+    apart from the rules in codespec/suggest."""
     rest, _, below = suffix.partition("\n")
     if squeezed(rest) and squeezed(text).endswith(squeezed(rest)):
         # A bracket that closes what the text or its line opened is no repetition.
@@ -97,7 +97,7 @@ def repeats(text: str, prefix: str, suffix: str, language: str) -> str:
 @example(case=("x = [", ",\n  y]", "a,", "py"))
 def test_nothing_is_said_again(case: tuple[str, str, str, str], ended: Finish):
     prefix, suffix, said, extension = case
-    parsed = Trees().update(f"a.{extension}", "", (prefix + suffix).encode())
+    parsed = TreeCache().update(f"a.{extension}", "", (prefix + suffix).encode())
     place = Place(prefix, suffix, parsed.language if parsed else "", parsed)
-    text = finish(said, None, ended, shape_at(place), place).text
+    text = finish(Candidate(place, said), None, ended, shape_at(place)).text
     assert not repeats(text, prefix, suffix, place.language)

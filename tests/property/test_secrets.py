@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codespec.secrets import find, kept, masked, without
+from codespec.rules.secrets import find, masked, spans_left, without_secrets
 from tests import planted
 
 WORDS = st.text("abcdefgh_ =().,:[]{}", min_size=0, max_size=60)
@@ -28,7 +28,7 @@ def test_a_secret_is_cut_and_the_rest_stays(
 ) -> None:
     secret, line = planted
     text = f"{before}{line}\n{after}"
-    left = without(text)
+    left = without_secrets(text)
     assert secret[:24] not in left
     assert secret[-16:] not in left
     assert left.startswith(before)
@@ -40,7 +40,7 @@ def test_a_secret_is_cut_and_the_rest_stays(
 def test_what_is_kept_and_what_is_cut_are_the_text(before: str, middle: str, after: str) -> None:
     text = before + middle + after
     found = find(text)
-    pieces = [*kept(found, 0, len(text)), *((start, end) for start, end, _ in found)]
+    pieces = [*spans_left(found, 0, len(text)), *((start, end) for start, end, _ in found)]
     assert "".join(text[a:b] for a, b in sorted(pieces)) == text
     raw = text.encode("utf-8", "replace")
     hidden = masked(raw, find(raw))

@@ -1,5 +1,5 @@
-"""What of a suggestion still fits, against an editor that is typed in: the text that is shown and
-the text that was typed make up the suggestion, and the model is never needed for it."""
+"""The rest of a suggestion that still fits, against an editor that is typed in: the shown text and
+the typed text make up the suggestion, and the model is never needed for it."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ from hypothesis import strategies as st
 
 from codespec.edit import Edit
 from codespec_lsp.documents import Document, Snapshot
-from codespec_lsp.positions import Place
-from codespec_lsp.suggestions import MAX_SUGGESTIONS, Suggestion, Suggestions, rest_of
+from codespec_lsp.positions import DocumentPlace
+from codespec_lsp.suggestions.kept import MAX_SUGGESTIONS, KeptSuggestions
+from codespec_lsp.suggestions.suggestion import Suggestion
+from codespec_lsp.suggestions.typed_along import rest_of
 
 PAIRS = {"(": ")", "[": "]", "{": "}"}
 texts = st.text(st.sampled_from('ab1 \n\t.,:()[]{}"é😀'), max_size=30)
@@ -22,7 +24,7 @@ def snapshot(prefix: str, suffix: str) -> Snapshot:
     line = prefix.count("\n")
     column = len(prefix) - prefix.rfind("\n") - 1
     document = Document("file:///a", "python", 1, prefix + suffix)
-    return document.snapshot(Place(line, column), "utf-32", 10**6, 10**6)
+    return document.snapshot(DocumentPlace(line, column), "utf-32", 10**6, 10**6)
 
 
 def suggestion(prefix: str, suffix: str, *texts: str) -> Suggestion:
@@ -54,7 +56,7 @@ def test_typing_along_shows_the_rest(prefix: str, suffix: str, text: str) -> Non
 def test_other_text_never_fits(
     prefix: str, suffix: str, text: str, before: str, after: str
 ) -> None:
-    """What fits is the suggestion, at its place: up to indentation and brackets put after it."""
+    """Only the suggestion fits, at its place: up to indentation and brackets put after it."""
     rest = rest_of(suggestion(prefix, suffix, text), snapshot(before, after))
     if rest is not None:
         shown = applied(snapshot(before, after), rest.edits[0])
@@ -149,7 +151,7 @@ def test_a_growing_suggestion_fits_as_far_as_it_is_known() -> None:
 
 
 def test_the_newest_that_fits_is_found_and_old_ones_go() -> None:
-    known = Suggestions()
+    known = KeptSuggestions()
     for n in range(MAX_SUGGESTIONS + 1):
         known.add(suggestion("x" * n, "", "y"))
     assert known.find(snapshot("", "")) is None

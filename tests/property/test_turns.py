@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from codespec.backends.fake import FakeTarget, hashed_logits
 from codespec.engine.completer import Completer
-from codespec.engine.output import Limits
-from codespec.sampling import Sampler
+from codespec.engine.output import OutputLimits
 from codespec.types import Context, Draft, SamplingParams
-from tests.drafters import OracleDrafter, ScriptedDrafter, chain_of
+from codespec.verify.sampling import Sampler
+from tests.drafters import OracleDrafter, ScriptedDrafter, combined
 from tests.property.test_completer import EOG, N_VOCAB, params, prompts
 
 
@@ -35,7 +35,7 @@ class Generation:
         self._turns = completer.turns(
             context,
             Sampler(sampling),
-            Limits(max_tokens),
+            OutputLimits(max_tokens),
             paused=lambda has_progressed: next(self._asked, False),
         )
 
@@ -48,7 +48,7 @@ class Generation:
 
 
 def completer(target, drafters=()):
-    return Completer(target, chain_of(drafters, N_VOCAB, target.can.max_leaves))
+    return Completer(target, combined(drafters, N_VOCAB, target.can.max_leaves))
 
 
 def fake(**options):
@@ -57,7 +57,7 @@ def fake(**options):
 
 def alone(prompt, sampling):
     context = Context(np.array(prompt, np.int32), sampling=sampling)
-    return completer(fake()).run(context, Sampler(sampling), Limits(24))
+    return completer(fake()).run(context, Sampler(sampling), OutputLimits(24))
 
 
 @settings(max_examples=200, deadline=None)
@@ -82,7 +82,7 @@ def test_nothing_is_lost_where_the_context_ends():
     prompt, sampling = [1] * 10, SamplingParams()
     one, other = fake(n_ctx=16), fake(n_ctx=16)
     context = Context(np.array(prompt, np.int32), sampling=sampling)
-    expected = completer(one).run(context, Sampler(sampling), Limits(24))
+    expected = completer(one).run(context, Sampler(sampling), OutputLimits(24))
     generation = Generation(completer(other), prompt, sampling, [False, True] * 50)
     while generation.result is None:
         generation.turn()

@@ -26,8 +26,8 @@ F5   damaged models                                  test_models_damaged, model/
 F6   little memory; what takes too much              test_machines, test_no_memory, test_memory
 F7   a wrong clock                                   test_machines
 F8   another version beside                          test_two_versions, e2e/test_daemon_server
-F9   damaged statistics and learned state            unit/test_stats, unit/test_calibrate,
-                                                     unit/test_measure, unit/test_learned
+F9   damaged statistics and learned state            unit/test_stats, unit/test_planners,
+                                                     unit/test_measure, unit/test_planner_weights
      inputs
 B0   bounds of all that clients say                  test_bounds, test_editor_bounds
 B1   malformed messages                              test_frames, e2e/test_lsp_hostile,

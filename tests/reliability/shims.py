@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from codespec.folders import cache_path
+from codespec.system.folders import cache_path
 
 
 def shim(source: Path) -> str:

@@ -133,6 +133,14 @@ _ROWS = (
         10,
         "test_grammars.py::test_a_parser_answers_or_ends",
     ),
+    Row(
+        "S8",
+        "texts around a cursor, in each language",
+        1_000,
+        250,
+        60,
+        "tests/property/test_rest_of_line.py",
+    ),
     pytest_row(
         "L3", "minutes of typing", 1, 1, 60 * MINUTES, "soak_figures.py::test_memory_of_long_typing"
     ),

@@ -17,19 +17,29 @@ from msgspec import inspect
 from codespec import limits
 from codespec.config import CompletionSettings
 from codespec.daemon import wire
-from codespec.daemon.access import Access, Refused
 from codespec.daemon.address import Address
-from codespec.daemon.bodies import Body, CompletionsBody, Document, FieldError, InfillBody, read
-from codespec.daemon.dialects import OpenAICompletions
-from codespec.daemon.payload import unpack_request
+from codespec.daemon.payload import unpack_edit_request, unpack_request
 from codespec.errors import CodespecError
-from codespec.index.openfiles import OpenFileRules
+from codespec.http.access import Access, Refused
+from codespec.http.bodies import (
+    Body,
+    BodyDocument,
+    ChatBody,
+    CompletionsBody,
+    FieldError,
+    InfillBody,
+    read,
+)
+from codespec.http.dialects import OpenAICompletions
+from codespec.next_edit import NextEditRequest
 from codespec.requests import CompletionRequest
+from codespec.rules.open_files import OpenFileRules
 from tests.e2e.test_daemon_server import converse, hello, serving, streams
 from tests.supervised import supervised
 
-BODIES = (CompletionsBody, InfillBody)
-SAID = (*get_args(wire.FromClient), CompletionRequest, *BODIES)
+BODIES = (CompletionsBody, ChatBody, InfillBody)
+UNPACK = {CompletionRequest: unpack_request, NextEditRequest: unpack_edit_request}
+SAID = (*get_args(wire.FromClient), *UNPACK, *BODIES)
 MIB = 1 << 20
 
 
@@ -73,9 +83,11 @@ def edges(kind: inspect.Type) -> Iterator[tuple[Any, Any, str]]:
     elif isinstance(kind, inspect.StrType) and kind.max_length is not None:
         yield "x" * kind.max_length, "x" * (kind.max_length + 1), str(kind.max_length)
     elif isinstance(kind, inspect.ListType | inspect.VarTupleType) and kind.max_length is not None:
-        item = {"text": "x"} if isinstance(kind.item_type, inspect.StructType) else "x"
+        item = (
+            {"text": "x", "role": "user"} if isinstance(kind.item_type, inspect.StructType) else "x"
+        )
         if isinstance(kind.item_type, inspect.DataclassType):
-            item = {"source": "buffers", "path": "x", "text": "x"}
+            item = {"source": "buffers", "path": "x", "text": "x", "old": "x", "role": "user"}
         n = kind.max_length
         yield [item] * n, [item] * (n + 1), str(n)
 
@@ -86,7 +98,8 @@ def message_with(where: str, value: Any, base: dict[str, Any]) -> dict[str, Any]
     is_item, name = name.endswith("[]"), name.removesuffix("[]")
     inner = value if not rest else message_with(rest, value, {})
     if is_item and rest:
-        inner = {"text": "x", "source": "buffers", "path": "x", **inner}
+        other = {"text": "x", "source": "buffers", "path": "x", "old": "x", "role": "user"}
+        inner = {**other, **inner}
     return {**base, name: [inner] if is_item else inner}
 
 
@@ -112,19 +125,21 @@ def test_just_what_is_allowed(
     kind: type, where: str, allowed: Any, refused: Any, bound: str
 ) -> None:
     if kind in BODIES:
-        base: dict[str, Any] = {"prompt": "x"}
+        base: dict[str, Any] = {"prompt": "x", "messages": [{"role": "user", "content": "x"}]}
     else:
         base = {"prefix": "", "type": kind.__name__, "id": 1, "version": "", "settings": {}}
         base |= {"document": "", "request": {}}
-        if kind in (wire.Hello, CompletionRequest):
-            base.pop("version" if kind is CompletionRequest else "prefix")
+        if kind in UNPACK:
+            base = {"prefix": "", "text": "", "cursor": 0}
+        elif kind is wire.Hello:
+            base.pop("prefix")
 
     def say(value: Any) -> None:
         message = message_with(where, value, base)
         if kind in BODIES:
             read(msgspec.json.encode(message), kind)
-        elif kind is CompletionRequest:
-            unpack_request(msgspec.Raw(msgspec.msgpack.encode(message)))
+        elif kind in UNPACK:
+            UNPACK[kind](msgspec.Raw(msgspec.msgpack.encode(message)))
         else:
             wire.decode(msgspec.msgpack.encode(message), wire.client_decoder)
 
@@ -150,7 +165,8 @@ def test_just_what_is_allowed(
 def test_json_has_so_many_levels(kind: type[Body]) -> None:
     def body(n_levels: int) -> bytes:
         inner = b"[" * n_levels + b"]" * n_levels
-        return b'{"prompt": "x", "no_such_field": ' + inner + b"}"
+        said = b'{"prompt": "x", "messages": [{"role": "user"}], "no_such_field": '
+        return said + inner + b"}"
 
     read(body(limits.DEPTH - 1), kind)
     for n_levels in (limits.DEPTH, 2_000_000):
@@ -190,9 +206,9 @@ def test_a_prompt_shows_so_many_other_files() -> None:
 def test_a_path_and_its_workspace_are_no_longer_than_a_path(tmp_path: Path) -> None:
     access = Access(workspaces=(str(tmp_path),))
     n = limits.PATH_CHARS - len(str(tmp_path)) - 1
-    assert access.place(Document(path="a" * n))[1] == str(tmp_path / ("a" * n))
+    assert access.place(BodyDocument(path="a" * n))[1] == str(tmp_path / ("a" * n))
     with pytest.raises(Refused, match=f"more than {limits.PATH_CHARS} characters"):
-        access.place(Document(path="a" * (n + 1)))
+        access.place(BodyDocument(path="a" * (n + 1)))
 
 
 def test_a_deep_path_takes_no_memory(tmp_path: Path) -> None:

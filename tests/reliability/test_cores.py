@@ -16,7 +16,7 @@ import pytest
 
 from codespec.daemon import control
 from codespec.daemon.health import cpu_seconds, resident_bytes
-from codespec.processes import away, module_command
+from codespec.system.processes import away, module_command
 from tests.e2e.conftest import CODE, CURSOR, PATIENT, Home, Spawn, report_of, until, wait_until_gone
 from tests.e2e.conftest import home as home
 from tests.e2e.conftest import shared_cache as shared_cache

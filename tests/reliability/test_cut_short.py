@@ -129,7 +129,7 @@ def is_sound() -> bool:
 def test_an_editor_keeps_its_worker(
     home: Home, spawn: Spawn, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """And the index comes back by itself."""
+    """The index comes back by itself, too."""
     monkeypatch.setenv("CODESPEC_CACHE_DIR", str(home.path / "cache"))
     for i in range(200):
         (home.workspace / f"f{i}.py").write_text(f"def function_{i}(x):\n    return x + {i}\n" * 9)

@@ -15,16 +15,16 @@ from pygls.exceptions import JsonRpcException
 from codespec import limits
 from codespec_lsp.bounds import is_integer, read_away
 from codespec_lsp.handlers import make_server
-from codespec_lsp.indexer import Indexer
+from codespec_lsp.index_processes import Indexer
+from codespec_lsp.language_server import CodespecServer
 from codespec_lsp.pipes import as_expected
-from codespec_lsp.protocol import path_of
-from codespec_lsp.server import Server
+from codespec_lsp.uris import path_of
 
 URI = "file:///w/a.py"
 
 
 class Written:
-    """What a server says."""
+    """Bytes that a server wrote."""
 
     def __init__(self) -> None:
         self.messages: list[dict[str, Any]] = []
@@ -37,20 +37,20 @@ class Written:
 
 
 @pytest.fixture
-def server() -> Server:
+def server() -> CodespecServer:
     server = make_server()
     server.protocol.set_writer(Written())  # pyright: ignore[reportArgumentType]
     say(server, "initialize", {"capabilities": {}, "processId": None, "rootUri": None}, id=1)
     return server
 
 
-def say(server: Server, method: str, params: object, **others: object) -> None:
+def say(server: CodespecServer, method: str, params: object, **others: object) -> None:
     """A message, through all that a real one goes through."""
     body = json.dumps({"jsonrpc": "2.0", "method": method, "params": params, **others})
     hear(server, body.encode())
 
 
-def hear(server: Server, body: bytes) -> None:
+def hear(server: CodespecServer, body: bytes) -> None:
     async def handled() -> None:
         with contextlib.suppress(JsonRpcException, RecursionError):
             message = json.loads(body, object_hook=server.protocol.structure_message)
@@ -61,12 +61,14 @@ def hear(server: Server, body: bytes) -> None:
     asyncio.run(handled())
 
 
-def open_document(server: Server, text: str, uri: str = URI, language: str = "python") -> None:
+def open_document(
+    server: CodespecServer, text: str, uri: str = URI, language: str = "python"
+) -> None:
     document = {"uri": uri, "languageId": language, "version": 1, "text": text}
     say(server, "textDocument/didOpen", {"textDocument": document})
 
 
-def change(server: Server, *said: dict[str, Any], uri: str = URI, version: int = 2) -> None:
+def change(server: CodespecServer, *said: dict[str, Any], uri: str = URI, version: int = 2) -> None:
     where = {"uri": uri, "version": version}
     say(server, "textDocument/didChange", {"textDocument": where, "contentChanges": list(said)})
 
@@ -76,13 +78,13 @@ def insert(text: str, line: int = 0) -> dict[str, Any]:
     return {"range": {"start": at, "end": at}, "text": text}
 
 
-def why(server: Server, uri: str = URI) -> str:
+def why(server: CodespecServer, uri: str = URI) -> str:
     return server.left_alone[uri][1]
 
 
 @pytest.mark.parametrize("bound", ["DOCUMENT_CHARS", "DOCUMENT_LINES", "OPEN_CHARS"])
 def test_a_document_that_is_too_large_is_left_alone(
-    server: Server, monkeypatch: pytest.MonkeyPatch, bound: str
+    server: CodespecServer, monkeypatch: pytest.MonkeyPatch, bound: str
 ) -> None:
     monkeypatch.setattr(limits, bound, 8)
     most = "\n" * 8 if bound == "DOCUMENT_LINES" else "12345678"
@@ -101,7 +103,9 @@ def test_a_document_that_is_too_large_is_left_alone(
     assert URI not in server.left_alone
 
 
-def test_so_many_documents_are_open(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_so_many_documents_are_open(
+    server: CodespecServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(limits, "DOCUMENTS", 2)
     for name in "abc":
         open_document(server, name, f"file:///w/{name}.py")
@@ -111,7 +115,7 @@ def test_so_many_documents_are_open(server: Server, monkeypatch: pytest.MonkeyPa
     assert server.documents["file:///w/b.py"].text == "b2"
 
 
-def test_names_are_so_long(server: Server) -> None:
+def test_names_are_so_long(server: CodespecServer) -> None:
     longest = "file:///" + "a" * (limits.URI_CHARS - 8)
     for uri in (longest, longest + "a"):
         open_document(server, "x", uri)
@@ -123,7 +127,7 @@ def test_names_are_so_long(server: Server) -> None:
         assert server.documents[URI].language_id == language
 
 
-def test_a_message_has_so_many_changes(server: Server) -> None:
+def test_a_message_has_so_many_changes(server: CodespecServer) -> None:
     open_document(server, "")
     change(server, *[insert("x")] * limits.CHANGES)
     assert server.documents[URI].text == "x" * limits.CHANGES
@@ -131,7 +135,7 @@ def test_a_message_has_so_many_changes(server: Server) -> None:
     assert "not understood" in why(server)
 
 
-def test_numbers_are_those_that_json_carries(server: Server) -> None:
+def test_numbers_are_those_that_json_carries(server: CodespecServer) -> None:
     most = limits.INTEGER
     assert is_integer(most)
     assert is_integer(-most)
@@ -148,7 +152,7 @@ def test_numbers_are_those_that_json_carries(server: Server) -> None:
     assert "not understood" in why(server)
 
 
-def test_json_has_so_many_levels(server: Server) -> None:
+def test_json_has_so_many_levels(server: CodespecServer) -> None:
     written = Written()
     server.protocol.set_writer(written)  # pyright: ignore[reportArgumentType]
     nested: list[Any] = []
@@ -164,7 +168,7 @@ def test_json_has_so_many_levels(server: Server) -> None:
     assert URI in server.documents
 
 
-def test_an_id_is_so_long(server: Server) -> None:
+def test_an_id_is_so_long(server: CodespecServer) -> None:
     written = Written()
     server.protocol.set_writer(written)  # pyright: ignore[reportArgumentType]
     for n in (limits.NAME_CHARS, limits.NAME_CHARS + 1):
@@ -175,7 +179,7 @@ def test_an_id_is_so_long(server: Server) -> None:
     assert len(refused["id"]) < limits.NAME_CHARS
 
 
-def test_objects_of_a_notification_are_no_classes(server: Server) -> None:
+def test_objects_of_a_notification_are_no_classes(server: CodespecServer) -> None:
     """pygls makes one of each: these took nine seconds."""
     say(server, "textDocument/didFocus", {"textDocument": {"uri": URI}, "x": [{"b": 1}] * 10**5})
     before = len(object.__subclasses__())
@@ -200,7 +204,7 @@ def away(body: bytes) -> bytes:
 @pytest.mark.parametrize("text_first", [True, False])
 @pytest.mark.parametrize("method", ["textDocument/didOpen", "textDocument/didChange"])
 def test_a_document_whose_message_is_too_large(
-    server: Server, method: str, text_first: bool
+    server: CodespecServer, method: str, text_first: bool
 ) -> None:
     text = 'x = {"uri": "file:///other", "method": "exit"}\n' * 100_000
     document = {"uri": URI, "version": 2, "languageId": "python"}
@@ -219,7 +223,7 @@ def test_a_document_whose_message_is_too_large(
     assert "too large" in why(server)
 
 
-def test_a_request_that_is_too_large_is_answered(server: Server) -> None:
+def test_a_request_that_is_too_large_is_answered(server: CodespecServer) -> None:
     written = Written()
     server.protocol.set_writer(written)  # pyright: ignore[reportArgumentType]
     big = {
@@ -234,7 +238,7 @@ def test_a_request_that_is_too_large_is_answered(server: Server) -> None:
 
 
 def test_of_a_message_that_does_not_say_what_it_is_nothing_is_taken_for_known(
-    server: Server,
+    server: CodespecServer,
 ) -> None:
     open_document(server, "a")
     hear(server, away(b"[" + b"1," * 10**6 + b"1]"))

@@ -36,7 +36,7 @@ def test_of_eight_editors_no_reply_is_lost_or_doubled(home: Home, spawn: Spawn) 
 
 
 def test_keys_leave_no_memory_behind(scripted: LspClient, home: Home) -> None:
-    """What is typed is deleted again; half of the keys warm it up."""
+    """Typed text is deleted again; half of the keys warm the server up."""
     n_keys = amount(400)
     daemon = report_of(home.settings)
     assert daemon.worker_pid is not None

@@ -29,7 +29,7 @@ from codespec.backends.fake import ByteTokenizer
 from codespec.config import IndexSettings
 from codespec.errors import CodespecError
 from codespec.index.build import build_index
-from codespec.index.words import WordEncoder
+from codespec.index.word_encoder import WordEncoder
 
 library = ctypes.CDLL(None)
 encoder, settings = WordEncoder(ByteTokenizer()), IndexSettings()

@@ -12,9 +12,9 @@ import pytest
 
 from codespec.daemon.address import address_of
 from codespec.daemon.logs import last_lines
-from codespec.folders import cache_path
-from codespec.models.registry import BUNDLED_DRAFT, bundled
-from codespec.stats import Stats
+from codespec.models.bundled_pair import BUNDLED_DRAFT, bundled
+from codespec.system.folders import cache_path
+from codespec.usage.statistics import Stats
 from tests.e2e.command_line import codespec, error
 from tests.e2e.conftest import CODE, CURSOR, Home
 

@@ -9,17 +9,19 @@ import sys
 
 import pytest
 
-from codespec.index.languages import _GRAMMARS, LANGUAGES
-from codespec.index.parse import select
 from codespec.index.parsers import ParserDiedError, Parsers
+from codespec.index.selection import LeftOut, select
+from codespec.languages.registry import parsed_languages, record_of
 from tests.e2e.test_index_process import run
 from tests.index_support import Workspace, workspace
 from tests.reliability.amount import amount, chance, tell
 
 __all__ = ["workspace"]
 
+LANGUAGES = parsed_languages()
 N_BYTES = 20_000
-"""Of a text, in lines: what is all in a few is taken for minified, and not parsed."""
+"""Bytes of a text, in several lines: one in a few long lines is taken for minified, and not
+parsed."""
 SHAPES: tuple[str, ...] = (
     "(", "[", "{", "a<", "a(b,", "a[b[", "{x:", "if (a) ", "if a:\n ", "else ", "a ? b : ", "!",
     "-", "*", "&", "&&", "<<A\n", "<a>", "</a>", "<?php ", "?>", '"', "'", "`", "${", "#{", "\\(",
@@ -42,7 +44,7 @@ def text_of(rng: random.Random) -> str:
 
 
 def file_of(language: str) -> str:
-    return "a" + _GRAMMARS[language][2].split()[0]
+    return f"a{record_of(language).extensions[0]}"
 
 
 def test_a_parser_answers_or_ends(workspace: Workspace) -> None:
@@ -59,7 +61,7 @@ def test_a_parser_answers_or_ends(workspace: Workspace) -> None:
                 n_died += 1
                 assert parsers.select("a.py", good.encode()) == select("a.py", good.encode())
                 continue
-            assert found.why_not != "minified", (language, text[:100])
+            assert found.why_not != LeftOut.MINIFIED, (language, text[:100])
             n_left_out += bool(found.why_not)
             n_parsed += not found.why_not
     tell(parsed=n_parsed, left_out=n_left_out, ended_the_child=n_died)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from codespec.processes import module_command
+from codespec.system.processes import module_command
 from tests.e2e.test_bench_cli import edited
 
 __all__ = ["edited"]
@@ -82,7 +82,7 @@ def hostile(edited: Path, tmp_path: Path) -> Path:
 def test_benchmarks_run_nothing_of_it(
     hostile: Path, tmp_path: Path, command: tuple[str, ...], said: str
 ) -> None:
-    """As careless users have it: the folder at hand is a part of PATH."""
+    """The current folder is a part of PATH, as careless users have it."""
     env = {
         **os.environ,
         "PATH": os.environ["PATH"] + ":.:",

@@ -13,12 +13,12 @@ from dataclasses import replace
 
 import pytest
 
-from codespec import pulse
 from codespec.config import Settings
-from codespec.daemon.health import Health, Limits
-from codespec.processes import module_command
-from codespec.pulse import Pulse
+from codespec.daemon.health import HangLimits, Health
 from codespec.requests import CompletionRequest
+from codespec.system import pulse
+from codespec.system.processes import module_command
+from codespec.system.pulse import Pulse
 from codespec.types import NO_DRAFT
 from tests.engines import strict_engine
 from tests.supervised import POLICY, Harness, completion, supervised
@@ -127,7 +127,7 @@ def test_each_part_of_a_pass_is_a_step(model_options: Settings) -> None:
 
 def test_a_pause_of_who_looks_is_not_held_against_the_worker() -> None:
     """The machine sleeps, say."""
-    limits = Limits(cpu_s=600.0, clock_s=0.1, load_s=0.1, look_s=0.01)
+    limits = HangLimits(cpu_s=600.0, clock_s=0.1, load_s=0.1, look_s=0.01)
     one = Pulse()
     one.started()
     health = Health(os.getpid(), one, limits)

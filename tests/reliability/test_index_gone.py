@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from codespec.folders import cache_path
 from codespec.index.store import MANIFEST, WATCH_LOCK, index_folders
 from codespec.index.upkeep import all_status
+from codespec.system.folders import cache_path
 from tests.e2e.conftest import CODE, Home, Spawn, until
 
 

@@ -46,7 +46,7 @@ def test_http_gives_them_as_the_model_said_them(home: Home) -> None:
 
 
 def test_no_suggestion_has_them(home: Home, spawn: Spawn, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of a model that says bytes at random."""
+    """The model writes bytes at random."""
     monkeypatch.setenv("CODESPEC_MODEL_TARGET", "fake:")
     editor = spawn()
     editor.initialize(home.workspace, options=PATIENT)

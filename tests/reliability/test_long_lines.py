@@ -8,7 +8,7 @@ import pytest
 from codespec.limits import LINE_CHARS
 from codespec_lsp.changes import Change
 from codespec_lsp.documents import LONG_LINE, Document
-from codespec_lsp.positions import Encoding, Place
+from codespec_lsp.positions import DocumentPlace, Encoding
 from tests.rpc import LspClient
 
 URI = "file:///long.js"
@@ -23,7 +23,7 @@ LONG = {
 
 
 def key(line: int, character: int, text: str = "a") -> Change:
-    return Change(text, Place(line, character), Place(line, character))
+    return Change(text, DocumentPlace(line, character), DocumentPlace(line, character))
 
 
 @pytest.mark.parametrize("name", LONG)
@@ -50,20 +50,20 @@ def test_two_lines_may_become_one_that_is_too_long() -> None:
     half = "x" * (LINE_CHARS // 2 + 1)
     document = Document(URI, "javascript", 1, f"{half}\n{half}")
     assert document.why_alone == ""
-    document.apply([Change("", Place(0, len(half)), Place(1, 0))], "utf-16")
+    document.apply([Change("", DocumentPlace(0, len(half)), DocumentPlace(1, 0))], "utf-16")
     assert document.why_alone == LONG_LINE
 
 
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-16", "utf-32"])
 def test_many_cursors_in_a_long_line_are_one_edit(encoding: Encoding) -> None:
-    """As many as are made one by one where lines are short."""
+    """In short lines as many edits are made one by one."""
     text = "1,2,3,4," * (LINE_CHARS // 16)
     document = Document(URI, "javascript", 1, text + "\nend")
     places = [8 * n for n in range(150)]
     document.apply([key(0, at + n) for n, at in enumerate(places)], encoding)
     wanted = "".join(f"a{text[8 * n : 8 * n + 8]}" for n in range(150)) + text[1200:]
     assert document.text == wanted + "\nend"
-    assert document.edited == Place(0, places[-1] + 150)
+    assert document.edited == DocumentPlace(0, places[-1] + 150)
 
 
 @pytest.mark.parametrize("name", LONG)

@@ -79,7 +79,7 @@ def test_too_little_memory_is_said_to_be(home: Home) -> None:
 
 @pytest.fixture
 def small_disk(tmp_path: Path) -> Iterator[Path]:
-    """Of 4 MiB."""
+    """A disk of 4 MiB."""
     folder = tmp_path / "disk"
     folder.mkdir()
     mount = shutil.which("mount")

@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from codespec.cli import main
 from codespec.daemon.client import DaemonEngine
-from codespec.daemon.memory import own_bytes
+from codespec.daemon.worker_memory import own_bytes
 from codespec.requests import CompletionRequest
 from tests.e2e.conftest import Home, report_of
 from tests.e2e.conftest import home as home
@@ -25,7 +25,8 @@ from codespec.types import NO_DRAFT
 
 
 class Hungry(Drafter):
-    """Takes memory, and keeps it, for a document that says so."""
+    """Takes memory, and keeps it, for a document that says so: little at a time, as a worker that
+    gets nowhere counts as hung."""
 
     name = "hungry"
 
@@ -36,8 +37,8 @@ class Hungry(Drafter):
         self._eats = b"# eat" in self._site.tokenizer.decode(context.left)
 
     def propose(self, state, n_max):
-        while self._eats and len(self._taken) < 88:
-            self._taken.append(b"x" * (16 << 20))
+        if self._eats and len(self._taken) < 88:
+            self._taken += [b"x" * (16 << 20) for _ in range(4)]
         return NO_DRAFT
 
 
@@ -81,12 +82,12 @@ def test_what_takes_too_much_is_ended_and_told(hungry: Home) -> None:
 
 MAPPING = """
 import mmap, os, sys
-from codespec.daemon.memory import Budget
+from codespec.daemon.worker_memory import MemoryBudget
 from codespec.daemon.wire import Ready
 file, mib = sys.argv[1], 1 << 20
 pid = os.getpid()
-budget = Budget.of(pid, Ready(model="", model_path="", backend="", file_bytes=64 * mib), 0, 0)
-budget = Budget(budget.loaded, 0, 32 * mib)
+budget = MemoryBudget.of(pid, Ready(model="", model_path="", backend="", file_bytes=64 * mib), 0, 0)
+budget = MemoryBudget(budget.loaded, 0, 32 * mib)
 with open(file, "rb") as f, mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_READ) as mapped:
     assert sum(mapped[at] for at in range(0, 64 * mib, 4096)) == 0
     assert budget.why_over(pid) == "", budget.why_over(pid)

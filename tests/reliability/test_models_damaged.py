@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from codespec.models.registry import BUNDLED_DRAFT, bundled
+from codespec.models.bundled_pair import BUNDLED_DRAFT, bundled
 from tests.e2e.conftest import Home
 from tests.reliability.amount import amount, chance, tell
 
@@ -25,7 +25,7 @@ N_HEAD = 700_000
 # Forks for every file that is named.
 SHOWING = """
 import os, resource, signal, sys, traceback
-import codespec.cli.models
+import codespec.cli.models.show
 from codespec.backends import llama
 from codespec.cli import main
 for line in sys.stdin:

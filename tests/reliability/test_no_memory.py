@@ -13,7 +13,7 @@ LOAD = """
 import resource, sys
 from codespec.backends.llama import load_model
 from codespec.errors import ModelError
-from codespec.models.registry import BUNDLED_TARGET, bundled
+from codespec.models.bundled_pair import BUNDLED_TARGET, bundled
 now = int(open("/proc/self/statm").read().split()[0]) * resource.getpagesize()
 resource.setrlimit(resource.RLIMIT_AS, (now + int(sys.argv[1]) * 1_000_000,) * 2)
 try:

@@ -9,9 +9,9 @@ import sys
 
 import pytest
 
-from codespec.index import trees
-from codespec.index.languages import grammar
-from codespec.index.trees import MAX_MEMORY_BYTES, ParsedDocument, Trees
+from codespec.syntax import trees
+from codespec.syntax.parse import grammar
+from codespec.syntax.trees import MAX_MEMORY_BYTES, ParsedDocument, TreeCache
 
 LIST = "a<" * 200 + "\n"
 WILD = {
@@ -31,12 +31,12 @@ WILD = {
 }
 PARSE = """
 import json, resource, sys
-from codespec.index.languages import grammar
-from codespec.index.trees import Trees
+from codespec.syntax.parse import grammar
+from codespec.syntax.trees import TreeCache
 language, path, text = json.load(sys.stdin)
 grammar(language)
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-Trees().update(path, language, text.encode(), 0)
+TreeCache().update(path, language, text.encode(), 0)
 print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) << 10)
 """
 
@@ -81,7 +81,7 @@ def test_what_cannot_be_parsed_is_tried_once(monkeypatch: pytest.MonkeyPatch) ->
         return parse(language, text, *rest)  # type: ignore[arg-type]
 
     monkeypatch.setattr(trees, "syntax_tree", counted)
-    known = Trees()
+    known = TreeCache()
     text = b"@a\n" * 300_000
     assert known.update("a.c", "c", text, 0) is None
     assert len(tried) == 1

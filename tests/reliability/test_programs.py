@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from codespec import programs
-from codespec.processes import module_command
+from codespec.system import programs
+from codespec.system.processes import module_command
 
 ROOT = Path(__file__).resolve().parents[2]
 PRODUCT = [path for name in ("codespec", "lsp", "bench") for path in (ROOT / name).rglob("*.py")]
@@ -168,13 +168,14 @@ NEVER = {
     "shutil": ("which",),
     "subprocess": ("getoutput", "getstatusoutput"),
 }
-"""What asks the PATH, or a shell, by how its name begins."""
+"""Beginnings of the names of functions that look a program up on the PATH, or run a shell."""
 WHOLE = {"command", "find", "module_command", "bound_command", "git_command", "sys.executable"}
-"""What gives the whole path of a program, first of all."""
+"""Expressions for the first word of a command that give a program's whole path."""
 GIVEN = {
     ("daemon/process.py", "command"),  # that of the keeper
     ("gpu/build.py", "load"),  # what it has built
     ("doctor/checks.py", "path"),  # what was found
+    ("maintainers/finishing.py", "python"),  # its own argument
     ("peers/server.py", "self._binary"),
 }
 
@@ -191,7 +192,7 @@ def calls(tree: ast.AST) -> Iterator[tuple[str, str, ast.Call]]:
 
 
 def is_whole(value: ast.expr, known: Callable[[str], list[ast.expr]], depth: int = 0) -> bool:
-    """The first word of a command is no name that the PATH is asked about."""
+    """True if the first word of a command is no name that is looked up on the PATH."""
     if depth > 5:
         return False
     if isinstance(value, ast.Starred):
@@ -208,7 +209,8 @@ def is_whole(value: ast.expr, known: Callable[[str], list[ast.expr]], depth: int
 
 
 def values_in(tree: ast.AST, given: set[str]) -> Callable[[str], list[ast.expr]]:
-    """What is assigned to a name anywhere in a file. given: what needs no looking up."""
+    """Returns a function from a name to the values assigned to it anywhere in a file. given: names
+    that need no look-up."""
     whole = ast.parse("sys.executable", mode="eval").body
     found: dict[str, list[ast.expr]] = {word: [whole] for word in given}
     for node in ast.walk(tree):

@@ -7,9 +7,9 @@ import json
 import msgspec
 import pytest
 
-from codespec import secrets
-from codespec.cli.index_secrets import print_secrets
+from codespec.cli.index.secret_report import print_secrets
 from codespec.index.parsers import Parsers
+from codespec.rules import secrets
 from tests import planted
 from tests.index_support import SETTINGS, Workspace, workspace
 

@@ -1,4 +1,4 @@
-"""What benchmarks that start other processes are given by the command line."""
+"""Arguments that the command line gives to benchmarks which start other processes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the index benchmarks measure on."""
+"""Corpora of the index benchmarks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What `make run` fetches."""
+"""Files that `make run` fetches."""
 
 from __future__ import annotations
 
@@ -48,7 +48,7 @@ def test_code_is_shown_in_lines_of_its_own_length(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "40")
     head = f"def {'longer_than_a_line, ' * 4}:"
-    place = demo.Place(tmp_path / "a.py", 2, f"{head}\n    ", "")
+    place = demo.DemoPlace(tmp_path / "a.py", 2, f"{head}\n    ", "")
     said = Completion(CompletionRequest("").insertion(f"return {'a + ' * 20}1"))
     demo.show(place, tmp_path, said, said)
     shown = capsys.readouterr().out.splitlines()

@@ -13,8 +13,8 @@ from codespec.backends.fake import ByteTokenizer
 from codespec.errors import InputError
 from codespec_bench import history as module
 from codespec_bench.history import History
-from codespec_bench.places import Place, places_in
-from codespec_bench.replay_trees import Trees
+from codespec_bench.places import CutPlace, places_in
+from codespec_bench.replay_trees import CommitTrees
 from codespec_bench.surroundings import before
 
 FIRST = "one = 1\n"
@@ -105,7 +105,7 @@ def test_a_renamed_file_is_no_new_text_and_its_old_version_is_that_of_the_new_na
     commit = History(root).commits(1)[0]
     assert [(h.path, h.prefix, h.text) for h in commit.hunks] == [("new/a.py", first + MORE, MORE)]
     assert set(commit.tree) == {"new/a.py", "new/moved.py", "other.py"}
-    tree = Trees(History(root), ByteTokenizer()).of(commit, "new/a.py")
+    tree = CommitTrees(History(root), ByteTokenizer()).of(commit, "new/a.py")
     assert sorted(map(len, tree.living)) == [len(FIRST), len(first + MORE)]
 
 
@@ -139,7 +139,7 @@ def test_attributes_hide_no_text_and_what_holds_nul_is_none(tmp_path: Path) -> N
     git(root, "add", "-A")
     git(root, "commit", "-qm", "x")
     (last,) = History(root).commits(1)
-    tree = Trees(History(root), ByteTokenizer()).of(last, "b.py")
+    tree = CommitTrees(History(root), ByteTokenizer()).of(last, "b.py")
     assert [len(tokens) for tokens in tree.living] == [0]
 
 
@@ -220,7 +220,7 @@ def test_no_program_runs_that_a_repository_names(tmp_path: Path) -> None:
     (commit,) = History(root).commits(9)
     assert len(commit.hunks) == 2
     text = FIRST + MORE
-    place = Place(root / "a.py", root, "python", "line", text[:-2], text[-2:-1], "\n")
+    place = CutPlace(root / "a.py", root, "python", "line", text[:-2], text[-2:-1], "\n")
     assert [step.prefix for step in before(place)]
     with pytest.raises(InputError, match="no places"):  # in so little
         places_in(root, 1)
@@ -244,7 +244,7 @@ def test_who_stops_listening_does_not_wait_for_git(tmp_path: Path) -> None:
 def test_other_files_of_a_change_are_found_from_a_folder_inside(tmp_path: Path) -> None:
     root = repository(tmp_path / "repo", ("inside/a.py", "inside/ü [b].py", "top.py")) / "inside"
     text = FIRST + MORE
-    place = Place(root / "a.py", root, "python", "line", text[:-2], text[-2:-1], "\n")
+    place = CutPlace(root / "a.py", root, "python", "line", text[:-2], text[-2:-1], "\n")
     steps = [(request.path, request.prefix, request.suffix) for request in before(place)]
     other = str(root / "ü [b].py")
     assert steps == [(other, FIRST, ""), (other, FIRST + MORE, "")]

@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from codespec.drafters.lookup import REPOSITORY
+from codespec.documents.sources import REPOSITORY
 from codespec.types import NO_TOKENS, Context, PassState
 from codespec_bench.peer import load_peer
 from codespec_bench.reference import (

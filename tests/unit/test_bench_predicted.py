@@ -11,8 +11,7 @@ import pytest
 from codespec.backends.fake import FakeTarget
 from codespec.drafters.base import Drafter
 from codespec.engine.completer import Completer
-from codespec.engine.output import Limits
-from codespec.sampling import Sampler
+from codespec.engine.output import OutputLimits
 from codespec.types import (
     NO_DRAFT,
     Context,
@@ -22,19 +21,20 @@ from codespec.types import (
     Tokens,
     Trace,
 )
+from codespec.verify.sampling import Sampler
 from codespec_bench.peers import report
-from codespec_bench.peers.base import Decoded, Job
-from codespec_bench.peers.inprocess import Engine
-from codespec_bench.peers.run import Tally, ratio_interval, rows
+from codespec_bench.peers.base import Decoded, DecodingTask
+from codespec_bench.peers.inprocess import LoopPeer
+from codespec_bench.peers.run import PeerTally, ratio_interval, rows
 from codespec_bench.predicted import (
     BEFORE_SINGLE,
     CONTEXTS,
     WIDTHS,
-    PassCosts,
     PassTimer,
     Run,
+    TimedPasses,
 )
-from tests.drafters import chain_of
+from tests.drafters import combined
 
 
 class Machine(FakeTarget):
@@ -73,7 +73,7 @@ def law(n: int, before: int, n_context: int) -> float:
     return 1.0 + 0.3 * n + 0.5 * (n > 4) + change + n_context * (1e-3 + 2e-4 * n)
 
 
-def measured(target: Machine, contexts: Sequence[int] = CONTEXTS) -> PassCosts:
+def measured(target: Machine, contexts: Sequence[int] = CONTEXTS) -> TimedPasses:
     timer = PassTimer(target, contexts, sleep=target.sleep)
     for _ in range(2):
         timer.round(1.0)
@@ -148,9 +148,9 @@ def test_the_time_of_a_run_follows_from_parts_measured_apart() -> None:
     def run() -> tuple[Trace, float]:
         target.prefill(context.prompt, lambda: False)
         trace, started, busy_s = Trace(), target.now, target.busy_s
-        chain = chain_of([Repeats(target)], target.info.n_vocab)
+        chain = combined([Repeats(target)], target.info.n_vocab)
         completer = Completer(target, chain, target.clock)
-        completer.run(context, Sampler(SamplingParams()), Limits(40), trace=trace)
+        completer.run(context, Sampler(SamplingParams()), OutputLimits(40), trace=trace)
         trace.ms = (target.now - started) * 1e3
         return trace, trace.ms - (target.busy_s - busy_s) * 1e3
 
@@ -169,18 +169,18 @@ def test_an_end_token_counts_in_the_time_it_took() -> None:
         def passes(self) -> Ends:
             return self
 
-        def chain(self, workspace: str, drafters: object) -> None: ...
+        def drafter(self, workspace: str, drafters: object) -> None: ...
         def decode(self, context: Context, max_tokens: int, chain: None) -> tuple[list[int], Trace]:
             return list(range(3)), Trace(n_tokens=3, n_target_passes=4, ms=8.0)
 
-    peer = Engine("plain", Ends(), ())  # pyright: ignore[reportArgumentType]
+    peer = LoopPeer("plain", Ends(), ())  # pyright: ignore[reportArgumentType]
     context = Context(np.zeros(1, np.int32))
-    assert peer.decode(Job(context, 9)).n_timed == 4
-    assert peer.decode(Job(context, 3)).n_timed == 3
+    assert peer.decode(DecodingTask(context, 9)).n_timed == 4
+    assert peer.decode(DecodingTask(context, 3)).n_timed == 3
 
 
-def requests(*ms: float) -> Tally:
-    return Tally([[Decoded([1] * 10, m, 10, 5, 6, 5)] for m in ms])
+def requests(*ms: float) -> PeerTally:
+    return PeerTally([[Decoded([1] * 10, m, 10, 5, 6, 5)] for m in ms])
 
 
 def test_rows_say_how_sure_a_ratio_is() -> None:
@@ -216,7 +216,7 @@ def test_our_own_work_is_told_by_request_and_by_pass(capsys: pytest.CaptureFixtu
     ]  # fmt: skip
     tallies = {
         ("plain", "edits"): requests(10.0, 10.0),
-        ("codespec", "edits"): Tally([[decoded] for decoded in ours]),
+        ("codespec", "edits"): PeerTally([[decoded] for decoded in ours]),
     }
     _, row = rows(tallies, measured(Machine(law)), {"model": "m", "backend": "cpu"})
     assert (row["begin_ms"], row["own_us"]) == (pytest.approx(0.5), pytest.approx(80))

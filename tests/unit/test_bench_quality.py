@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 
 from codespec.errors import InputError
 from codespec_bench.judge import breaks, breaks_strictly, repeats_suffix, similarity, wrote
-from codespec_bench.places import FINISHED, KINDS, Place, places_in
-from codespec_bench.quality import Answer, rows_of, run
+from codespec_bench.places import FINISHED, KINDS, CutPlace, places_in
+from codespec_bench.quality import AnswerAtPlace, rows_of, run
 from codespec_bench.quality_report import print_rows
 
 SOURCE = """\
@@ -29,7 +29,7 @@ def show(value):
 
 
 def place(prefix="x = ", truth="1", suffix="\n", kind="line", language="python"):
-    return Place(Path("a.py"), Path("."), language, kind, prefix, truth, suffix)
+    return CutPlace(Path("a.py"), Path("."), language, kind, prefix, truth, suffix)
 
 
 def test_places_are_real_of_every_kind_and_the_same_each_time(tmp_path):
@@ -58,6 +58,15 @@ def test_names_that_are_not_text_are_left_out_as_by_the_index(tmp_path, in_git):
     if in_git:
         for command in (["init", "-q"], ["add", "."]):
             subprocess.run(["git", "-C", str(tmp_path), *command], check=True)
+    assert {p.path.name for p in places_in(tmp_path, 10)} == {"a.py"}
+
+
+def test_files_that_are_ignored_are_left_out_even_in_git(tmp_path):
+    (tmp_path / "a.py").write_text(SOURCE)
+    (tmp_path / "b.py").write_text(SOURCE)
+    (tmp_path / ".gitignore").write_text("b.py")
+    for command in (["init", "-q"], ["add", "-f", "."]):
+        subprocess.run(["git", "-C", str(tmp_path), *command], check=True)
     assert {p.path.name for p in places_in(tmp_path, 10)} == {"a.py"}
 
 
@@ -129,7 +138,7 @@ def test_what_the_model_wrote_before_anything_was_trimmed(said, suffix, expected
 def test_gains_are_differences_at_the_same_places_with_intervals():
     places = [place(truth="1"), place(truth="2"), place(truth="3")]
     answers = [
-        Answer(config, p, text, text)
+        AnswerAtPlace(config, p, text, text)
         for config, texts in (("file", "1xx"), ("+edits", "12x"), ("all", "1xx"))
         for p, text in zip(places, texts, strict=True)
     ]
@@ -144,7 +153,7 @@ def test_gains_are_differences_at_the_same_places_with_intervals():
 
 
 def test_a_gain_at_one_place_has_no_interval(capsys):
-    answers = [Answer(config, place(truth="1"), "1", "1") for config in ("file", "all")]
+    answers = [AnswerAtPlace(config, place(truth="1"), "1", "1") for config in ("file", "all")]
     rows = list(rows_of(answers, "m"))
     assert {name for row in rows for name in row if "_gain" in name} == {
         "exact_gain",
@@ -167,7 +176,8 @@ def test_the_row_of_the_truth(tmp_path):
 def test_finished_lines_want_nothing_and_count_by_themselves():
     places = [place(), place("x = 1", "", "\n", FINISHED), place("y = 1", "", "\n", FINISHED)]
     answers = [
-        Answer("file", p, text, text) for p, text in zip(places, ("2", "", " # one"), strict=True)
+        AnswerAtPlace("file", p, text, text)
+        for p, text in zip(places, ("2", "", " # one"), strict=True)
     ]
     rows = {(row["kind"], row["language"]): row for row in rows_of(answers, "m")}
     assert rows["all", "all"]["n"] == 1
@@ -179,7 +189,7 @@ def test_the_tables_fit_a_narrow_terminal(monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "80")
     places = [place(language="typescript")] * 1500
     answers = [
-        Answer(config, p, text, text, ms=1234.0)
+        AnswerAtPlace(config, p, text, text, ms=1234.0)
         for config, text in (("truth", "1"), ("file", "x"), ("+symbols", "1"))
         for p in places
     ]

@@ -13,9 +13,9 @@ import pytest
 from codespec.backends.fake import ByteTokenizer
 from codespec.backends.llama import LlamaTokenizer, load_model
 from codespec.config import load_settings
-from codespec.drafters.cost import CostCurve
+from codespec.cost.cost_curve import CostCurve
 from codespec.errors import InputError
-from codespec.models.registry import BUNDLED_DRAFT, BUNDLED_TARGET, bundled
+from codespec.models.bundled_pair import BUNDLED_DRAFT, BUNDLED_TARGET, bundled
 from codespec.types import NO_TOKENS, Context, PassState
 from codespec_bench import replay_report
 from codespec_bench.history import History
@@ -28,7 +28,7 @@ from codespec_bench.reference import (
     automaton_of,
 )
 from codespec_bench.replay import CONFIGS, Replay, usable
-from codespec_bench.replay_draft import DraftModel
+from codespec_bench.replay_draft import ReplayDraftModel
 from codespec_bench.replay_report import (
     load_curve,
     print_rows,
@@ -255,7 +255,7 @@ def test_what_a_model_wrote_is_replayed_in_its_place(repository, tmp_path):
 
 def test_passes_of_a_draft_model_are_part_of_the_cost(repository):
     curve = CostCurve({1: 50.0, 17: 60.0})
-    model = DraftModel([bundled(BUNDLED_DRAFT)], TOKENIZER, curve)
+    model = ReplayDraftModel([bundled(BUNDLED_DRAFT)], TOKENIZER, curve)
     replay = Replay(repository, TOKENIZER, curve, draft=model)
     replay.run(9)
     drafted: Any = replay.rows()[-1]

@@ -13,7 +13,7 @@ from codespec.errors import DaemonError
 from codespec.types import SourceStats, Trace
 from codespec_bench import editor
 from codespec_bench.acceptance import by_position, by_source
-from codespec_bench.editor import Editor, Reply
+from codespec_bench.editor import Answer, Editor, Reply
 from codespec_bench.history import Commit, Hunk
 from codespec_bench.keystrokes import strokes, type_along
 from codespec_bench.typist import Typist
@@ -68,8 +68,8 @@ class Recorder:
             rest = begin + left.removeprefix(begin).partition("\n")[0]
         else:
             rest = self._suggest
-        trace = "1 suggestions, 3 characters, made before" if request % 3 else "by the model"
-        return Reply(now, ((rest, "id"),) if rest else (), trace)
+        answer = Answer(n_offers=bool(rest), is_kept=request % 3 > 0)
+        return Reply(now, ((rest, "id"),) if rest else (), answer)
 
     def accept(self, item_id: str) -> None:
         assert item_id == "id"
@@ -190,7 +190,8 @@ def test_a_server_that_is_too_slow_is_an_error_in_words(
     monkeypatch.setattr(editor, "TIMEOUT_S", 0.01)
     slow = Editor.__new__(Editor)
     slow._news = threading.Condition()
-    slow._replies, slow._status = {}, "loading the model"
+    slow._replies = {}
+    slow._status = {"busy": True, "kind": "Normal", "message": "loading the model"}
     with pytest.raises(DaemonError, match="not ready: loading"):
         slow.wait_ready()
     with pytest.raises(DaemonError, match="does not answer"):

@@ -96,7 +96,7 @@ def test_a_cache_folder_that_cannot_be_used_is_said_to_be_at_once(
 def test_an_environment_that_was_not_finished_is_made_anew(
     bootstrap: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As where Debian's python3-venv was not there yet."""
+    """It was begun while Debian's python3-venv was missing."""
     monkeypatch.setattr(bootstrap, "VENV", tmp_path / ".venv")
     assert not bootstrap.has_pip()
     venv.create(bootstrap.VENV, with_pip=False)
@@ -120,7 +120,7 @@ def test_an_environment_has_no_copy_of_the_interpreter(
 def test_after_a_failure_another_python_may_be_named(
     bootstrap: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """What the first one has left is of no use to it."""
+    """Another Python cannot use the remains of the first one's environment."""
     cleared: list[bool] = []
     monkeypatch.setattr(bootstrap, "VENV", tmp_path)
     monkeypatch.setattr(sys, "argv", ["bootstrap.py"])

@@ -64,8 +64,8 @@ def test_what_is_held_stays_and_others_make_room():
     assert len(saved) == 0
     assert (held.state[0], saved.n_bytes) == (3, 504 + 2004)
     for _ in range(2):
-        saved.let_go(large)
-        saved.let_go(held)
+        saved.release(large)
+        saved.release(held)
     assert saved.n_bytes == 0
     saved.add(tokens(4), state(600))
     assert len(saved) == 1
@@ -79,7 +79,7 @@ def test_of_many_that_are_held_the_latest_stay():
     assert not any(len(held.state) for held in small)
     assert saved.n_bytes == LEAST_HELD * 2004
     for held in (*small, *large):
-        saved.let_go(held)
+        saved.release(held)
     assert saved.n_bytes == 0
 
 
@@ -98,7 +98,7 @@ def test_the_budget_holds(budget, taken, can_truncate):
         if step == "hold":
             held.append(saved.hold(tokens(*ids), state(20 * len(ids))))
         elif step == "let go" and held:
-            saved.let_go(held.pop(len(ids) % len(held)))
+            saved.release(held.pop(len(ids) % len(held)))
         n_held = sum(one.n_bytes for one in held)
         latest = sum(one.n_bytes for one in held[-LEAST_HELD:])
         assert saved.n_bytes <= max(budget, latest)

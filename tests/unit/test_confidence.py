@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from codespec.backends.fake import FakeTarget, hashed_logits
+from codespec.cost.cost_curve import CostCurve
 from codespec.drafters.confidence import Confidence
-from codespec.drafters.cost import CostCurve
 from codespec.types import ANY_PASS, Context, SamplingParams
 from tests.drafters import drafter_over
 

@@ -6,10 +6,11 @@ import sys
 
 import pytest
 
-from codespec import config, folders
+from codespec import config
 from codespec.config import load_settings
 from codespec.errors import ConfigError
-from codespec.index.ignore import IgnoreRules
+from codespec.rules.ignore import IgnoreRules
+from codespec.system import folders
 
 
 def load(tmp_path, toml="", env=None, options=None):
@@ -21,7 +22,7 @@ def load(tmp_path, toml="", env=None, options=None):
 def test_defaults_need_no_file(tmp_path):
     settings = load_settings(env={}, config_file=tmp_path / "none.toml")
     assert settings.model.target == ""
-    assert settings.drafting.drafters == ("lookup", "model")
+    assert settings.drafting.drafters == ("lookup", "aligned", "model")
 
 
 def test_later_sources_win(tmp_path):

@@ -13,10 +13,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codespec.backends.fake import FIM_MIDDLE, FIM_PREFIX, FIM_SUFFIX, ByteTokenizer, FakeTarget
-from codespec.context.build import STEP, Window, build_context, n_in_line, window_start
-from codespec.context.document import read_document, split_at, workspace_of
 from codespec.context.fim import assemble
 from codespec.context.healing import HealingMask, hold_back, vocabulary_of
+from codespec.context.prompt_window import STEP, Window, build_context, n_in_line, window_start
+from codespec.documents.from_disk import read_document, split_at, workspace_of
 from codespec.errors import InputError
 from codespec.requests import CompletionRequest
 from codespec.types import NO_TOKENS, FimOrder, FimTokens
@@ -25,6 +25,22 @@ TOKENIZER = ByteTokenizer()
 INFO = FakeTarget().info
 LEFT = TOKENIZER.encode("ab(")
 RIGHT = TOKENIZER.encode(")z")
+
+
+def test_an_old_text_begins_with_what_the_output_repeats():
+    left, window = TOKENIZER.encode("x = num"), Window(200, 100)
+
+    def old(heals: bool = True, **fields) -> bytes:
+        request = CompletionRequest("x = num", **fields)
+        context = build_context(request, left, NO_TOKENS, INFO, TOKENIZER, window, heals=heals)
+        assert context.healed == (b"m" if heals and not request.raw else b"")
+        return TOKENIZER.decode(context.old)
+
+    assert old() == b""
+    assert old(rewrites="ber\r\n") == b"mber\n"
+    assert old(rewrites="ber", raw=True) == b"ber"
+    assert old(heals=False, rewrites="ber\n") == b"ber\n"
+    assert len(old(rewrites="a" * 2 * INFO.n_ctx)) == INFO.n_ctx
 
 
 def test_prefix_suffix_middle():

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 
 from codespec.backends.fake import ByteTokenizer, FakeTarget
 from codespec.config import ContextSettings
+from codespec.context.retrieval import AUTO_MIN_PARAMS, Gatherer
 from codespec.context.snippets import Shelf, render
-from codespec.engine.documents import OpenDocuments
-from codespec.engine.gather import AUTO_MIN_PARAMS, Gatherer
-from codespec.index.names import NameScanner, names_in
-from codespec.index.text import safe_cuts
-from codespec.index.trees import Trees
+from codespec.documents.open_documents import OpenDocuments
 from codespec.requests import CompletionRequest
+from codespec.syntax.names import NameScanner, names_in
+from codespec.syntax.text import safe_cuts
+from codespec.syntax.trees import TreeCache
 from codespec.types import ModelInfo, Snippet
 from tests.index_support import Workspace, isolate
 
@@ -52,13 +52,13 @@ class Editor:
     ) -> None:
         self.workspace = workspace
         self.documents = OpenDocuments(TOKENIZER, safe_cuts(TOKENIZER))
-        self.trees = Trees()
+        self.trees = TreeCache()
         self.gatherer = Gatherer(
             settings, info, TOKENIZER, self.documents, lambda _: workspace.open(), self.trees
         )
 
         self.root = workspace.root if root is None else root
-        """As the editor writes it."""
+        """The workspace's path in the editor's spelling."""
 
     def request(self, path: str, prefix: str, suffix: str = "") -> CompletionRequest:
         root = self.root
@@ -335,7 +335,7 @@ def test_the_shelf_keeps_its_budget_and_its_order(rounds, budget):
     shelf = Shelf()
     before: tuple[Snippet, ...] = ()
     for wanted in rounds:
-        now = shelf.choose(wanted, lambda s: len(s.text), budget, lambda path: True)
+        now = shelf.choose(wanted, lambda s: len(s.text), budget)
         assert sum(len(s.text) for s in now) <= budget
         fits = [s for s in wanted if len(s.text) <= budget]
         if now[: len(before)] != before:

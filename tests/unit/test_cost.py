@@ -3,8 +3,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from codespec.drafters.cost import FLAT, CostCurve, best_width
-from codespec.drafters.refined import N_TABLE
+from codespec.cost.cost_curve import FLAT, CostCurve, best_width
+from codespec.cost.refined import N_TABLE
 from codespec.types import NO_TOKENS, PassState
 
 STEPS = CostCurve({1: 1.0, 2: 1.8, 3: 2.1, 4: 2.3, 8: 3.5, 16: 5.6})
@@ -110,7 +110,7 @@ def test_what_all_wider_passes_take_more_is_soon_known():
 
 
 def test_the_pass_after_a_wider_one_teaches_nothing():
-    """What it takes more is part of the wider one's cost."""
+    """Its excess is part of the wider one's cost."""
     curve = CostCurve({1: 1.0, 8: 3.0}, back_ms=0.5)
     for n, ms in ((1, 1.0), (8, 3.0), (1, 1.5), (1, 1.0)) * 100:
         curve.observe(n, ms)

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from codespec.daemon import logs
+from codespec.system import log_privacy
 
 
 @pytest.fixture
@@ -65,7 +66,7 @@ def test_exceptions_are_outlined_without_their_messages() -> None:
 
     with pytest.raises(ValueError, match="SECRET") as caught:
         outer()
-    outline = logs.outline(caught.value)
+    outline = log_privacy.outline(caught.value)
     assert "SECRET" not in outline
     for words in ("ValueError", "KeyError", "inner", "outer", "test_daemon_logs.py:"):
         assert words in outline
@@ -73,7 +74,7 @@ def test_exceptions_are_outlined_without_their_messages() -> None:
 
 def test_errors_of_the_system_are_outlined_by_name() -> None:
     error = OSError(errno.ENOSPC, "SECRET", "SECRET")
-    assert logs.outline(error) == "OSError ENOSPC at unknown"
+    assert log_privacy.outline(error) == "OSError ENOSPC at unknown"
 
 
 def test_last_lines(tmp_path: Path) -> None:
@@ -85,7 +86,7 @@ def test_last_lines(tmp_path: Path) -> None:
     assert len(logs.last_lines(path, 3)) == 1
 
 
-@pytest.mark.parametrize("module", ["codespec.daemon.server", "codespec_lsp.server"])
+@pytest.mark.parametrize("module", ["codespec.daemon.listener", "codespec_lsp.language_server"])
 def test_processes_that_only_route_start_without_heavy_imports(module: str) -> None:
     heavy = "{'numpy', 'llama_cpp', 'torch', 'tree_sitter', 'rich', 'codespec.native'}"
     code = f"import sys, {module}; print(sorted({heavy} & set(sys.modules)))"

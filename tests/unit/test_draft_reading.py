@@ -9,13 +9,13 @@ import numpy as np
 
 from codespec.backends.base import CancelledError
 from codespec.backends.fake import FakeTarget, hashed_logits
-from codespec.drafters.cost import CostCurve
-from codespec.drafters.guard import Policy
+from codespec.cost.cost_curve import CostCurve
+from codespec.drafters.guard import GuardPolicy
 from codespec.engine.completer import Completer
-from codespec.engine.output import Limits
-from codespec.sampling import Sampler
+from codespec.engine.output import OutputLimits
 from codespec.types import ANY_PASS, Context, PassState, SamplingParams, Tokens
-from tests.drafters import ScriptedDrafter, chain_of, drafter_over
+from codespec.verify.sampling import Sampler
+from tests.drafters import ScriptedDrafter, combined, drafter_over
 
 CHEAP = CostCurve({1: 1.0, 17: 1.1})
 
@@ -35,12 +35,12 @@ def test_a_request_that_is_cancelled_does_not_wait_for_a_draft_model_to_read():
     small = SlowReader(hashed_logits(20), 20, eog=frozenset())
     drafter = drafter_over(small, CHEAP)
     target = FakeTarget(hashed_logits(20), 20, eog=frozenset())
-    completer = Completer(target, chain_of([drafter], 20))
+    completer = Completer(target, combined([drafter], 20))
 
     def cancelled():
         return small.n_cached > 100
 
-    args = Context(prompt), Sampler(SamplingParams()), Limits(8)
+    args = Context(prompt), Sampler(SamplingParams()), OutputLimits(8)
     tokens, finish = completer.run(*args, cancelled=cancelled)
     assert (tokens, finish) == ([], "cancelled")
     assert 100 < small.n_cached < 200
@@ -54,9 +54,11 @@ def test_a_member_that_only_says_it_was_cancelled_is_left_out_like_any_that_fail
         raise CancelledError
 
     target = FakeTarget(hashed_logits(20), 20, eog=frozenset())
-    completer = Completer(target, chain_of([ScriptedDrafter(script)], 20, policy=Policy.LEAVE_OUT))
+    completer = Completer(
+        target, combined([ScriptedDrafter(script)], 20, policy=GuardPolicy.LEAVE_OUT)
+    )
     tokens, _ = completer.run(
-        Context(np.array([1], np.int32)), Sampler(SamplingParams()), Limits(8)
+        Context(np.array([1], np.int32)), Sampler(SamplingParams()), OutputLimits(8)
     )
     assert len(tokens) == 8
 
@@ -67,14 +69,14 @@ def test_a_draft_model_of_a_shorter_context_is_left_alone_where_it_has_no_room()
     drafter = drafter_over(small, CHEAP)
     assert drafter.wants_prompt(Context(prompt[:300]))
     assert not drafter.wants_prompt(Context(prompt))
-    chain = chain_of([drafter], 20, curve=CHEAP)
+    chain = combined([drafter], 20, curve=CHEAP)
     said = prompt[:80]
     # It is asked again with the next request, and when it is too late in one, in the next.
     for n, drafts in ((300, True), (500, False), (300, True), (330, True), (300, True)):
         chain.begin(Context(prompt[:n]))
         assert (len(chain.propose(PassState(), 8)) > 0) == drafts
         assert (len(chain.propose(PassState(said), 8)) > 0) == (n == 300)
-        n_passes = chain.standing_in(ANY_PASS, 8)[1]  # for which nobody has to be asked
+        n_passes = chain.native_drafting(ANY_PASS, 8)[1]  # for which nobody has to be asked
         assert (n_passes == 0) == (n == 300)
 
 

@@ -8,18 +8,19 @@ import numpy as np
 import pytest
 
 from codespec.backends.fake import ByteTokenizer, FakeTarget, hashed_logits
+from codespec.cost.cost_curve import FLAT, CostCurve
+from codespec.documents.live import LiveDocument
+from codespec.documents.sources import PREFIX, REPOSITORY, SUFFIX
 from codespec.drafters.base import Plan, Traits
-from codespec.drafters.calibrate import Planners
-from codespec.drafters.cost import FLAT, CostCurve
-from codespec.drafters.guard import MalformedError, Policy
-from codespec.drafters.kinds import token_kinds
-from codespec.drafters.lookup import PREFIX, REPOSITORY, SUFFIX, LookupDrafter
-from codespec.drafters.small import DRAFT_MODEL
-from codespec.index.live import LiveDocument
+from codespec.drafters.draft_model import DRAFT_MODEL
+from codespec.drafters.guard import GuardPolicy, MalformedError
+from codespec.drafters.lookup import LookupDrafter
+from codespec.drafters.planners import Planners
+from codespec.drafters.token_kinds import token_kinds
 from codespec.native import Planner, Segment
 from codespec.types import ANY_PASS, NO_DRAFT, NO_TOKENS, Context, Draft, PassState, Source, Verdict
 from codespec_bench.replay_trees import segment_of
-from tests.drafters import Script, ScriptedDrafter, chain_of, drafter_over
+from tests.drafters import Script, ScriptedDrafter, combined, drafter_over
 
 TOKENIZER = ByteTokenizer()
 KINDS = token_kinds(TOKENIZER)
@@ -106,7 +107,7 @@ def test_nothing_matches():
 
 
 def texts(draft: Draft) -> set[str]:
-    """What each path of a tree says."""
+    """The text of each path of a tree."""
     parents, tokens = draft.parents.tolist(), draft.tokens
     said: list[str] = []
     for parent, token in zip(parents, tokens, strict=True):
@@ -288,8 +289,8 @@ def test_a_model_that_was_wrong_for_long_is_believed_again_where_it_is_right():
     assert asked[0] < 300 < asked[1]
 
 
-def scripted(*scripts, curve=CHEAP, policy=Policy.RAISE):
-    chain = chain_of([ScriptedDrafter(s) for s in scripts], 10, 2, curve, policy=policy)
+def scripted(*scripts, curve=CHEAP, policy=GuardPolicy.RAISE):
+    chain = combined([ScriptedDrafter(s) for s in scripts], 10, 2, curve, policy=policy)
     chain.begin(Context(NO_TOKENS))
     return chain
 
@@ -311,7 +312,7 @@ def test_a_raising_member_is_left_out_until_the_next_request():
         calls.append(n)
         raise ZeroDivisionError
 
-    chain = scripted(bad, lambda e, n: Draft.chain([5]), policy=Policy.LEAVE_OUT)
+    chain = scripted(bad, lambda e, n: Draft.chain([5]), policy=GuardPolicy.LEAVE_OUT)
     assert chain.propose(PassState(), 4).tokens.tolist() == [5]
     assert chain.propose(PassState(), 4).tokens.tolist() == [5]
     assert len(calls) == 1
@@ -324,7 +325,7 @@ def test_logs_of_a_failure_hold_no_source_text(caplog):
     def bad(emitted, n):
         raise ValueError("password = hunter2")
 
-    scripted(bad, policy=Policy.LEAVE_OUT).propose(PassState(), 4)
+    scripted(bad, policy=GuardPolicy.LEAVE_OUT).propose(PassState(), 4)
     assert "left out" in caplog.text
     assert "hunter2" not in caplog.text
 
@@ -361,7 +362,7 @@ def test_a_costly_member_is_asked_where_it_promises_more():
     dear = Draft.chain([3, 4], DRAFT_MODEL, np.array([0.9, 0.9], np.float32))
     for promised, expected in ((0.1, [1, 2]), (9.0, [3, 4])):
         members = [ScriptedDrafter(lambda e, n: free), Costly(lambda e, n: dear, promised)]
-        chain = chain_of(members, 10, 2, CHEAP)
+        chain = combined(members, 10, 2, CHEAP)
         chain.begin(Context(NO_TOKENS))
         draft = chain.propose(PassState(), 4)
         assert draft.tokens.tolist() == expected
@@ -375,7 +376,7 @@ def test_a_sampled_draft_once_drawn_is_verified():
     free = Draft.chain([1, 2], probs=np.array([0.9, 0.9], np.float32))
     q = np.full((1, 10), 0.1, np.float32)
     drawn = Draft.chain([5], DRAFT_MODEL, np.array([0.01], np.float32), q)
-    chain = chain_of(
+    chain = combined(
         [ScriptedDrafter(lambda e, n: free), Costly(lambda e, n: drawn, 9.0)], 10, 2, DEAR
     )
     chain.begin(Context(NO_TOKENS))

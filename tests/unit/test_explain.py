@@ -1,4 +1,4 @@
-"""What is said about where a completion came from: on a target that writes what it is told to."""
+"""Explanations of a completion, on a target that writes a given text."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from codespec.backends.fake import ByteTokenizer, FakeTarget
-from codespec.drafters.lookup import PREFIX
+from codespec.documents.sources import PREFIX
 from codespec.engine.completer import Completer
-from codespec.engine.explain import explain
-from codespec.engine.output import Limits
+from codespec.engine.explanation import explain
+from codespec.engine.output import OutputLimits
 from codespec.requests import Completion, CompletionRequest
-from codespec.sampling import Sampler
 from codespec.types import Context, Draft, SamplingParams, Trace
-from tests.drafters import ScriptedDrafter, chain_of
+from codespec.verify.sampling import Sampler
+from tests.drafters import ScriptedDrafter, combined
 
 BODY = "    total = price * amount\n"
 ABOVE = f"def first(price, amount):\n{BODY}def other(q):\n{BODY}"
@@ -36,13 +36,13 @@ class FakeEngine:
         prompt = self.tokenizer.encode(known)
         target = FakeTarget(self._law(known + said), order=len(known) + len(said))
         drafter = ScriptedDrafter(lambda emitted, n: self._draft(said[len(emitted) :][: min(n, 6)]))
-        chain = chain_of([drafter, *self.watchers], self.tokenizer.n_vocab)
+        chain = combined([drafter, *self.watchers], self.tokenizer.n_vocab)
         context = Context(prompt, prompt, healed=self._healed)
         trace = Trace()
         tokens, finish = Completer(target, chain).run(
             context,
             Sampler(SamplingParams()),
-            Limits(64),
+            OutputLimits(64),
             lambda emitted: self._end in self.tokenizer.decode(emitted)[len(self._healed) :],
             trace=trace,
         )

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from codespec.files import write_atomically
+from codespec.system.files import write_atomically
 
 
 def test_a_file_is_replaced_as_a_whole_or_not_at_all(

@@ -9,8 +9,8 @@ import pytest
 
 from codespec.backends.llama import LlamaTokenizer, load_model
 from codespec.config import load_settings
-from codespec.context.build import Window, build_context
 from codespec.context.families import FAMILIES, Family, family_in
+from codespec.context.prompt_window import Window, build_context
 from codespec.context.snippets import render
 from codespec.context.templates import parted
 from codespec.requests import CompletionRequest
@@ -27,8 +27,8 @@ SEED = ("<[fim-prefix]>", "<[fim-suffix]>", "<[fim-middle]>")
 
 
 def prompt_of(path: Path, other: str = "") -> str:
-    """What it reads for "a\\nb(" before the cursor and ")" after it, in a file "a.py"; other: the
-    text of another, "x.py"."""
+    """The prompt for "a\\nb(" before the cursor and ")" after it, in a file "a.py"; other: the text
+    of another, "x.py"."""
     model = load_model(path, vocab_only=True)
     texts, tokenizer = model.token_texts(), LlamaTokenizer(model)
     snippets = (Snippet("buffers", "/w/x.py", other),) if other else ()

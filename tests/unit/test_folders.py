@@ -12,9 +12,15 @@ from pathlib import Path
 
 import pytest
 
-from codespec.files import write_atomically
-from codespec.folders import cache_path, data_dir, private_files, private_folder, private_opener
-from codespec.stats import Stats, default_path
+from codespec.system.files import write_atomically
+from codespec.system.folders import (
+    cache_path,
+    data_dir,
+    private_files,
+    private_folder,
+    private_opener,
+)
+from codespec.usage.statistics import Stats, default_path
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="a profile is its user's there")
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from codespec.habits import MIN_SHOWN, TRIAL_EVERY, Habits
-from codespec.occasions import kind_of_place, why_unwelcome
-from codespec.stats import MAX_HABIT, Stats
+from codespec.usage.habits import MIN_SHOWN, TRIAL_EVERY, Habits
+from codespec.usage.statistics import MAX_HABIT, Stats
+from codespec.usage.suppression import PlaceKind, kind_of_place, why_suppressed
 
-HERE = ("markdown", "within a line")
+HERE = ("markdown", PlaceKind.WITHIN_LINE)
 
 
 def passed_over(n: int, stats: Stats | None = None) -> Habits:
@@ -26,8 +26,8 @@ def test_what_is_never_accepted_is_made_now_and_then_only() -> None:
     assert [not why for why in answers].count(True) == 3
     assert f"0 of {MIN_SHOWN}" in answers[0]
     # Elsewhere nothing changes.
-    assert habits.why_not("markdown", "on empty lines") == ""
-    assert habits.why_not("python", "within a line") == ""
+    assert habits.why_not("markdown", PlaceKind.EMPTY_LINE) == ""
+    assert habits.why_not("python", PlaceKind.WITHIN_LINE) == ""
 
 
 def test_one_accepted_trial_brings_suggestions_back() -> None:
@@ -53,10 +53,10 @@ def test_habits_outlive_a_session_and_are_shared(tmp_path) -> None:
     stats.flush()
     other = Stats(tmp_path / "stats.db")
     passed_over(20, other)
-    Habits(other).accepted("", "in comments")
+    Habits(other).accepted("", PlaceKind.COMMENT)
     other.flush()
     found = stats.habits()
-    assert found == {HERE: (50, 0), ("text", "in comments"): (0, 1)}
+    assert found == {HERE: (50, 0), ("text", PlaceKind.COMMENT): (0, 1)}
     later = Habits(stats)
     later.learn(found)
     assert later.why_not(*HERE)
@@ -69,13 +69,13 @@ def test_habits_outlive_a_session_and_are_shared(tmp_path) -> None:
 @pytest.mark.parametrize(
     ("text", "character", "kind"),
     [
-        ("x = 1\n", 5, "within a line"),
-        ("    \n", 4, "on empty lines"),
-        ("    # a word\n", 12, "in comments"),
-        ("f(x)\n", 3, "before closing punctuation"),
+        ("x = 1\n", 5, PlaceKind.WITHIN_LINE),
+        ("    \n", 4, PlaceKind.EMPTY_LINE),
+        ("    # a word\n", 12, PlaceKind.COMMENT),
+        ("f(x)\n", 3, PlaceKind.BEFORE_CLOSING),
     ],
 )
-def test_kinds_of_places(text: str, character: int, kind: str) -> None:
+def test_kinds_of_places(text: str, character: int, kind: PlaceKind) -> None:
     assert kind_of_place(text[:character], text[character:]) == kind
 
 
@@ -83,7 +83,6 @@ def test_kinds_of_places(text: str, character: int, kind: str) -> None:
     ("after", "words"),
     [
         ("", ""),
-        ("\nnext", ""),
         (")", ""),
         ('"):\n', ""),
         ("]) {", ""),
@@ -101,6 +100,7 @@ def test_kinds_of_places(text: str, character: int, kind: str) -> None:
     ids=lambda value: value[:20],
 )
 def test_places_where_suggestions_are_in_the_way(after: str, words: str) -> None:
-    assert why_unwelcome(after).startswith(words)
-    assert bool(why_unwelcome(after)) == bool(words)
-    assert why_unwelcome(after, after_deletion=True)
+    rule = why_suppressed(after, after)
+    assert (rule.text if rule else "").startswith(words)
+    assert bool(rule) == bool(words)
+    assert why_suppressed(after, after, after_deletion=True)

@@ -13,14 +13,24 @@ import pytest
 import uvicorn
 from uvicorn.server import ServerState
 
+from codespec import limits
 from codespec.config import CompletionSettings, Settings
-from codespec.daemon import http
-from codespec.daemon.access import Access, is_loopback, listen, read_keys
-from codespec.daemon.bodies import FieldError
-from codespec.daemon.dialects import Dialect, Infill, OpenAICompletions
-from codespec.daemon.http import Front
+from codespec.daemon.async_client import AsyncClient
 from codespec.errors import ConfigError
-from codespec.requests import MAX_PREFIX_CHARS, MAX_SUFFIX_CHARS, Completion, CompletionRequest
+from codespec.http import front
+from codespec.http import server as http_server
+from codespec.http.access import Access, is_loopback, listen, read_keys
+from codespec.http.bodies import FieldError
+from codespec.http.dialects import Dialect, OpenAIChat, OpenAICompletions
+from codespec.http.front import HttpFront
+from codespec.http.infill import Infill
+from codespec.requests import (
+    MAX_PREFIX_CHARS,
+    MAX_SUFFIX_CHARS,
+    ChatMessage,
+    Completion,
+    CompletionRequest,
+)
 from codespec.types import Trace
 
 Message = dict[str, Any]
@@ -39,7 +49,7 @@ def ask(receive: Callable[[], Awaitable[Message]], *headers: tuple[bytes, bytes]
         "path": "/infill",
         "headers": [(b"host", b"localhost"), *headers],
     }
-    asyncio.run(Front(Settings(), Access())(scope, receive, send))
+    asyncio.run(HttpFront(Settings(), Access())(scope, receive, send))
     return sent
 
 
@@ -127,6 +137,105 @@ def test_several_prompts_are_choices_of_one_answer() -> None:
     with pytest.raises(FieldError, match="stream"):
         request_of(prompt=["a", "b"], stream=True)
     assert request_of(prompt=["a"], stream=True).prefix == "a"
+
+
+def chat(**fields: object) -> OpenAIChat:
+    messages = [{"role": "developer", "content": "a\r\n"}, {"role": "user", "content": "b"}]
+    return OpenAIChat(json.dumps({"messages": messages, **fields}).encode(), "m")
+
+
+def test_a_chat_is_asked_by_its_messages() -> None:
+    made = requested(chat(max_completion_tokens=7, prediction={"content": "c"}))
+    assert made.messages == (ChatMessage("system", "a\n"), ChatMessage("user", "b"))
+    assert (made.prefix, made.rewrites, made.max_tokens) == ("a\n\n\nb", "c", 7)
+    assert made.verbatim
+    assert made.whole
+    parts = [{"role": "user", "content": [{"type": "text", "text": "x"}, {"text": "y"}]}]
+    assert requested(chat(messages=parts)).messages == (ChatMessage("user", "xy"),)
+    assert requested(chat(max_tokens=9)).max_tokens == 9
+
+
+def test_answers_of_a_chat() -> None:
+    asked = chat(prediction={"content": "c"}, stream_options={"include_usage": True})
+    said = CompletionRequest("").insertion("said")
+    whole = asked.answer([Completion(said, "stop", trace=Trace(n_tokens=3))])
+    assert whole["object"] == "chat.completion"
+    [choice] = whole["choices"]
+    assert choice["message"] == {"role": "assistant", "content": "said"}
+    assert choice["finish_reason"] == "stop"
+    details = {"accepted_prediction_tokens": 0, "rejected_prediction_tokens": 0}
+    assert whole["usage"]["completion_tokens_details"] == details
+    first, second = asked.part("sa"), asked.part("id")
+    *rest, usage, done = asked.end("!", Completion(said, "length"))
+    assert done == "[DONE]"
+    events = [event for event in (first, second, *rest, usage) if isinstance(event, dict)]
+    assert {event["object"] for event in events} == {"chat.completion.chunk"}
+    assert len({event["id"] for event in (*events, whole)}) == 1
+    deltas = [event["choices"][0]["delta"] for event in events[:-1]]
+    assert deltas == [{"role": "assistant", "content": "sa"}, {"content": "id"}, {"content": "!"}]
+    assert events[-2]["choices"][0]["finish_reason"] == "length"
+    assert events[-1]["usage"]["completion_tokens"] == 0
+
+
+@pytest.mark.parametrize(
+    ("fields", "field"),
+    [
+        ({"tools": [{"type": "function"}]}, "tools"),
+        ({"functions": [{}]}, "functions"),
+        ({"verbatim": False}, "verbatim"),
+        ({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, "messages"),
+        ({"messages": [{"role": "user", "content": [{"type": "x", "text": ""}]}]}, "messages"),
+        ({"prediction": {"type": "diff", "content": ""}}, "prediction"),
+        ({"n": 2}, "n"),
+    ],
+)
+def test_what_a_chat_cannot_honour_is_named(fields: dict[str, object], field: str) -> None:
+    with pytest.raises(FieldError, match=field) as refused:
+        chat(**fields)
+    assert refused.value.field == field
+
+
+@pytest.mark.parametrize(
+    "content", ["a\r\nb", [{"type": "text", "text": "a\r\n"}, {"text": "b", "type": None}]]
+)
+def test_a_predicted_output_is_what_is_rewritten(content: object) -> None:
+    raw = {"prompt": ["x", "y"], "prediction": {"type": "content", "content": content}}
+    asked = OpenAICompletions(json.dumps(raw).encode(), "")
+    made = asked.requests(CompletionSettings())
+    assert [request.rewrites for request in made] == ["a\r\nb", "a\r\nb"]
+    said, nothing = Trace(n_old=9, n_old_copied=7), Trace()
+    answer = asked.answer([Completion(finish="stop", trace=trace) for trace in (said, nothing)])
+    details = {"accepted_prediction_tokens": 7, "rejected_prediction_tokens": 2}
+    assert answer["usage"]["completion_tokens_details"] == details
+    raw_prompt = request_of(prompt="x", raw=True, prediction={"content": "a"})
+    assert raw_prompt.rewrites == "a"
+
+
+def test_a_stream_tells_what_was_drafted_from_a_prediction() -> None:
+    body = {"prompt": "x", "stream": True, "stream_options": {"include_usage": True}}
+    for predicted in (None, {"content": "a"}):
+        asked = OpenAICompletions(json.dumps({**body, "prediction": predicted}).encode(), "")
+        usage = asked.end("", Completion(finish="stop"))[-2]
+        assert isinstance(usage, dict)
+        assert ("completion_tokens_details" in usage["usage"]) == bool(predicted)
+
+
+@pytest.mark.parametrize(
+    ("prediction", "words"),
+    [
+        ({"type": "diff", "content": "a"}, 'the type "content", not "diff"'),
+        ({"content": [{"type": "image_url", "text": "a"}]}, 'type "text", not "image_url"'),
+        ({"type": "content"}, "needs its content"),
+        ({"content": [{"type": "text"}]}, "text"),
+        ("a", "prediction"),
+        ({"content": [{"text": "a" * limits.OLD_CHARS}, {"text": "b"}]}, str(limits.OLD_CHARS)),
+    ],
+)
+def test_a_prediction_that_cannot_be_used_is_named(prediction: object, words: str) -> None:
+    with pytest.raises(FieldError, match="prediction") as refused:
+        OpenAICompletions(json.dumps({"prompt": "x", "prediction": prediction}).encode(), "")
+    assert refused.value.field == "prediction"
+    assert words in refused.value.message
 
 
 def test_files_in_a_prompt_are_those_of_input_extra() -> None:
@@ -248,7 +357,7 @@ def test_a_key_that_no_header_holds_is_refused(tmp_path: Path) -> None:
 
 
 def test_a_body_that_does_not_come(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http, "_BODY_S", 0.01)
+    monkeypatch.setattr(front, "_BODY_S", 0.01)
     assert refusal(ask(never)) == (408, "the body did not come in time")
 
 
@@ -258,14 +367,14 @@ HEAD = b"GET /health HTTP/1.1\r\nHost: localhost\r\n"
 @pytest.mark.parametrize("said", [b"", HEAD, HEAD + b"\r\n", HEAD + b"\r\n" + HEAD])
 def test_a_head_that_does_not_come(monkeypatch: pytest.MonkeyPatch, said: bytes) -> None:
     """The first one of a connection, or the next one: it is closed."""
-    monkeypatch.setattr(http, "_HEAD_S", 0.2)
-    monkeypatch.setattr(http, "_KEEP_ALIVE_S", 0.0)
+    monkeypatch.setattr(http_server, "_HEAD_S", 0.2)
+    monkeypatch.setattr(http_server, "_KEEP_ALIVE_S", 0.0)
 
     async def heard() -> bytes:
-        config = uvicorn.Config(Front(Settings(), Access(("k" * 32,))), log_config=None)
+        config = uvicorn.Config(HttpFront(Settings(), Access(("k" * 32,))), log_config=None)
         state = ServerState()
         server = await asyncio.get_running_loop().create_server(
-            lambda: http.Protocol(config, state, {}), "127.0.0.1", 0
+            lambda: http_server.HttpProtocol(config, state, {}), "127.0.0.1", 0
         )
         reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
         writer.write(said.replace(b"health", b"infill"))
@@ -289,7 +398,7 @@ def test_a_client_that_leaves_early_is_not_answered() -> None:
 def test_a_client_that_does_not_read_does_not_hold_up_the_servers_end(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(http, "_FAREWELL_S", 0.01)
+    monkeypatch.setattr(front, "_FAREWELL_S", 0.01)
     n_sent = 0
 
     async def stuck(_: object) -> None:
@@ -300,7 +409,7 @@ def test_a_client_that_does_not_read_does_not_hold_up_the_servers_end(
     async def end() -> None:
         headers = [(b"host", b"localhost")]
         scope = {"type": "http", "method": "POST", "path": "/infill", "headers": headers}
-        answering = asyncio.create_task(Front(Settings(), Access())(scope, never, stuck))
+        answering = asyncio.create_task(HttpFront(Settings(), Access())(scope, never, stuck))
         await asyncio.sleep(0)
         answering.cancel()
         await asyncio.wait_for(answering, 30.0)
@@ -320,23 +429,23 @@ def test_a_fault_in_the_servers_settings_is_not_the_requests(
     async def fail(*_: object) -> None:
         raise ConfigError("the folder is not writable")
 
-    monkeypatch.setattr(http.AsyncClient, "ask", fail)
+    monkeypatch.setattr(AsyncClient, "ask", fail)
     assert refusal(ask(once)) == (503, "the folder is not writable")
 
 
 def test_more_requests_than_can_be_answered_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http, "MAX_WAITING", 0)
+    monkeypatch.setattr(front, "MAX_WAITING", 0)
     sent = ask(never)
     assert refusal(sent) == (503, "too many requests are waiting")
     assert (b"retry-after", b"1") in sent[0]["headers"]
 
 
 def test_who_has_one_of_several_keys_shuts_out_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(http, "MAX_WAITING_OF_ONE", 1)
+    monkeypatch.setattr(front, "MAX_WAITING_OF_ONE", 1)
 
     async def answers(*keys: str) -> list[list[Message]]:
-        """What those who ask with these keys, one after the other, are told at once."""
-        front = Front(Settings(), Access(("a" * 32, "b" * 32)))
+        """Immediate answers to clients that ask with these keys, one after the other."""
+        app = HttpFront(Settings(), Access(("a" * 32, "b" * 32)))
         sent: list[list[Message]] = []
         tasks = list[asyncio.Task[None]]()
         for key in keys:
@@ -347,7 +456,7 @@ def test_who_has_one_of_several_keys_shuts_out_nobody(monkeypatch: pytest.Monkey
 
             headers = [(b"authorization", b"Bearer " + key.encode() * 32)]
             scope = {"type": "http", "method": "POST", "path": "/infill", "headers": headers}
-            tasks.append(asyncio.create_task(front(scope, never, send)))
+            tasks.append(asyncio.create_task(app(scope, never, send)))
             await asyncio.sleep(0)
             sent.append(list(said))
         for task in tasks:
@@ -376,7 +485,7 @@ def test_not_loopback(host: str) -> None:
 
 
 def test_an_address_that_cannot_be_had(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What to choose anew is what is wrong: the port where it is taken, the host elsewhere."""
+    """The hint names the wrong part of the address: a taken port, else the host."""
     with listen("127.0.0.1", 0, Access()) as taken:
         with pytest.raises(ConfigError) as caught:
             listen("127.0.0.1", taken.getsockname()[1], Access())

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from codespec.config import Settings, load_settings
-from codespec.daemon import current, wire
-from codespec.daemon.current import CurrentDaemon
+from codespec.daemon import current_client, wire
+from codespec.daemon.current_client import CurrentClient
 
 pytestmark = pytest.mark.asyncio
 
@@ -40,14 +40,14 @@ def config(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("CODESPEC_RUNTIME_DIR", str(tmp_path / "run"))
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     monkeypatch.delenv("CODESPEC_MODEL_TARGET", raising=False)
-    monkeypatch.setattr(current, "_LOOK_S", 0.0)
-    monkeypatch.setattr(current, "AsyncClient", Client)
+    monkeypatch.setattr(current_client, "_LOOK_S", 0.0)
+    monkeypatch.setattr(current_client, "AsyncClient", Client)
     Client.made = []
     return file
 
 
 async def test_a_changed_setting_holds_for_the_next_request(config: Path) -> None:
-    daemon = CurrentDaemon(load_settings())
+    daemon = CurrentClient(load_settings())
     for n in (7, 12):
         config.write_text(f"[completion]\nmax_tokens = {n}\n")
         with daemon.client() as client:
@@ -61,7 +61,7 @@ async def test_a_changed_setting_holds_for_the_next_request(config: Path) -> Non
 
 
 async def test_another_model_is_another_daemon(config: Path) -> None:
-    daemon = CurrentDaemon(load_settings())
+    daemon = CurrentClient(load_settings())
     with daemon.client() as first, daemon.client():
         Client.made[0].on_state(wire.StateChanged(state="ready", model="old"))
         config.write_text('[model]\ntarget = "/m.gguf"\n')
@@ -84,7 +84,7 @@ async def test_another_model_is_another_daemon(config: Path) -> None:
 
 
 async def test_a_file_that_cannot_be_used_changes_nothing(config: Path) -> None:
-    daemon = CurrentDaemon(load_settings())
+    daemon = CurrentClient(load_settings())
     config.write_text("[completion]\nmax_tokens = 7\n")
     daemon.connect()
     for wrong in ("[completion]\nmax_token = 9\n", "[completion\n"):

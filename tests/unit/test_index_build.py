@@ -14,9 +14,10 @@ import pytest
 from codespec.config import IndexSettings
 from codespec.errors import IndexBusyError, InputError
 from codespec.index import build as build_module
-from codespec.index import compact, documents
+from codespec.index import compact, indexed_file
 from codespec.index.build import BuildCancelledError, BuildProgress
 from codespec.index.parsers import Parsers
+from codespec.index.selection import LeftOut
 from codespec.index.store import Manifest
 from tests.index_support import Workspace
 
@@ -45,10 +46,10 @@ def test_first_build(workspace: Workspace) -> None:
     assert (report.n_files, report.n_tokenised, report.n_segments) == (3, 3, 1)
     assert report.n_tokens == len(ALPHA) + len(BETA) + len("Some words.\n")
     assert report.why_not == {
-        "binary": 1,
-        "nothing but secrets": 1,
-        "a lock file": 1,
-        "empty": 1,
+        LeftOut.BINARY: 1,
+        LeftOut.ONLY_SECRETS: 1,
+        LeftOut.LOCK_FILE: 1,
+        LeftOut.EMPTY: 1,
     }
     assert workspace.index().paths == ("a.py", "b/b.py", "notes.zzz")
     assert workspace.draft("def alpha_one(") == ALPHA.partition("(")[2][:40]
@@ -124,30 +125,30 @@ def test_segments_of_equal_tokens_and_other_contents(workspace: Workspace) -> No
 def test_files_that_cannot_be_read_are_told_of(
     workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    read_file = documents.read_file
+    read_file = indexed_file.read_file
 
     def forbidding(path: str, limit: int):
         return None if path.endswith("b.py") else read_file(path, limit)
 
-    monkeypatch.setattr(documents, "read_file", forbidding)
+    monkeypatch.setattr(indexed_file, "read_file", forbidding)
     for name in ("a.py", "b.py"):
         workspace.write(name, ALPHA)
     for _ in range(2):
         report = workspace.build()
-        assert (report.n_files, report.why_not) == (1, {"cannot be read": 1})
+        assert (report.n_files, report.why_not) == (1, {LeftOut.UNREADABLE: 1})
 
 
 def test_unchanged_files_are_not_read(
     workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     reads: list[str] = []
-    read_file = documents.read_file
+    read_file = indexed_file.read_file
 
     def counting(path: str, limit: int):
         reads.append(Path(path).name)
         return read_file(path, limit)
 
-    monkeypatch.setattr(documents, "read_file", counting)
+    monkeypatch.setattr(indexed_file, "read_file", counting)
     for name in ("a.py", "b.py", "bin"):
         workspace.write(name, b"\0" if name == "bin" else name * 10)
     workspace.build()
@@ -274,7 +275,7 @@ def test_other_settings_build_again(workspace: Workspace) -> None:
     workspace.build()
     small = IndexSettings(max_file_bytes=100)
     report = workspace.build(small)
-    assert (report.n_files, report.why_not["too large"]) == (1, 1)
+    assert (report.n_files, report.why_not[LeftOut.TOO_LARGE]) == (1, 1)
     assert workspace.index().paths == ("a.py",)
 
 
@@ -369,7 +370,7 @@ def test_what_was_read_too_soon_is_settled_by_a_later_scan(
     workspace.write("a.py", ALPHA)
     workspace.build()
     reads: list[str] = []
-    read_file = documents.read_file
+    read_file = indexed_file.read_file
 
     def counting(path: str, limit: int):
         reads.append(path)
@@ -377,7 +378,7 @@ def test_what_was_read_too_soon_is_settled_by_a_later_scan(
 
     later_ns = time.time_ns() + 10**10
     monkeypatch.setattr(build_module.time, "time_ns", lambda: later_ns)
-    monkeypatch.setattr(documents, "read_file", counting)
+    monkeypatch.setattr(indexed_file, "read_file", counting)
     assert not workspace.build().changed
     assert len(reads) == 1
     before = manifest(workspace)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from codespec.backends.fake import ByteTokenizer
-from codespec.index.edits import MAX_CHARS, MAX_TOKENS, RecentEdits
-from codespec.index.live import LiveDocument
+from codespec.documents.live import LiveDocument
+from codespec.documents.recent_edits import MAX_CHARS, MAX_TOKENS, RecentEdits
 from tests.index_support import KEY, KEY_HEAD, KEY_LINES
 
 TOKENIZER = ByteTokenizer()
@@ -18,7 +18,7 @@ class Editor:
 
     def __init__(self, text: str = BODY, edits: RecentEdits | None = None, path: str = "a") -> None:
         self.edits = edits or RecentEdits()
-        self.document = LiveDocument(TOKENIZER, edits=self.edits, path=path)
+        self.document = LiveDocument(TOKENIZER, edits=self.edits, name=path)
         self.text = text
         self.at = 0
         self._update()
@@ -52,7 +52,7 @@ class Editor:
 
     @property
     def known(self) -> list[str]:
-        """What drafts come from: texts between breaks, oldest first."""
+        """Texts that drafts come from, between breaks, oldest first."""
         ids = self.edits.automaton.text
         parts = np.split(ids, np.flatnonzero(ids < 0) + 1)
         return [t for p in parts if (t := TOKENIZER.decode(p[p >= 0]).decode())]

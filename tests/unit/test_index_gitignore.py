@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from codespec.index.gitignore import MAX_PATTERNS, MAX_WILDCARDS, RuleSet
+from codespec.rules.gitignore import MAX_PATTERNS, MAX_WILDCARDS, RuleSet
 
 
 def excluded(lines: list[str], path: str) -> bool:

@@ -8,12 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from codespec.index.gitfiles import MAX_BYTES
-from codespec.index.gitignore import MAX_WILDCARDS
-from codespec.index.ignore import MAX_DEPTH, IgnoreRules
-from codespec.index.restrictions import MAX_BYTES as MAX_RESTRICTIONS
-from codespec.index.scan import scan
-from codespec.secrets import find, secret_name
+from codespec.index.walk import scan
+from codespec.rules.exclusion import text_of
+from codespec.rules.gitfiles import MAX_BYTES
+from codespec.rules.gitignore import MAX_WILDCARDS
+from codespec.rules.ignore import MAX_DEPTH, IgnoreRules
+from codespec.rules.restrictions import MAX_BYTES as MAX_RESTRICTIONS
+from codespec.rules.secrets import find, secret_name
 from tests.index_support import git, isolate
 
 
@@ -308,7 +309,7 @@ def test_a_workspace_file_that_says_no_or_nonsense_excludes_all(
     (tmp_path / ".codespec.toml").write_bytes(content)
     rules = IgnoreRules(tmp_path)
     assert ".codespec.toml" in rules.why_excluded("a.py", is_dir=False)
-    assert ".codespec.toml" in rules.why_disabled("python")
+    assert ".codespec.toml" in text_of(rules.language_exclusion("python"))
     # Not a link to somewhere else.
     (tmp_path / ".codespec.toml").rename(tmp_path / "other")
     (tmp_path / ".codespec.toml").symlink_to("other")
@@ -328,7 +329,7 @@ def test_a_reason_is_a_line_that_commands_no_terminal(tmp_path: Path) -> None:
         why = rules.why_excluded(name, is_dir=False)
         assert why.isprintable(), name
         assert 0 < len(why) <= 301
-    assert rules.why_disabled("python", str(tmp_path / "c" / "d.py")).isprintable()
+    assert text_of(rules.language_exclusion("python", str(tmp_path / "c" / "d.py"))).isprintable()
 
 
 def test_wildcards_of_folders_within_folders_count_together(tmp_path: Path) -> None:
@@ -383,4 +384,4 @@ def test_a_folders_own_file_holds_below_it(tmp_path: Path) -> None:
         ("off/a.py", "python", True),
         ("../a.go", "go", False),
     ):
-        assert bool(rules.why_disabled(language, path and tmp_path / path)) is is_off
+        assert bool(rules.language_exclusion(language, path and tmp_path / path)) is is_off

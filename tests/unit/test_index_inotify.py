@@ -1,4 +1,4 @@
-"""What is watched: every folder that may hold source, and nothing a link leads to."""
+"""Watched folders: every one that may hold source, and none that a link leads to."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def events(root: Path) -> Iterator[FolderEvents]:
 
 
 def all_now(events: FolderEvents, root: Path) -> set[str]:
-    """What changed, relative to the root; waits for the first of it."""
+    """Changed paths, relative to the root; waits for the first of them."""
     found: set[str] = set()
     seconds = _DEADLINE_S
     while more := events.wait(seconds):

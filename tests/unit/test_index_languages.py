@@ -8,7 +8,8 @@ import psutil
 import pytest
 from tree_sitter import Parser
 
-from codespec.index.languages import TEXT, grammar, notation_of, syntax_tree
+from codespec.languages.registry import TEXT, notation_of
+from codespec.syntax.parse import grammar, syntax_tree
 
 
 @pytest.mark.parametrize(
@@ -20,7 +21,7 @@ from codespec.index.languages import TEXT, grammar, notation_of, syntax_tree
         ("App.vue", "vue", "markup"),
         ("show.html.erb", "", "markup"),
         ("a.py", "html", TEXT),  # too large to be parsed
-        ("a.md", "markdown", TEXT),
+        ("a.md", "markdown", "markdown"),
     ],
 )
 def test_what_ends_blocks_without_a_grammar(path, language_id, notation):

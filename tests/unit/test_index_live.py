@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from codespec.backends.fake import ByteTokenizer
-from codespec.index import live
-from codespec.index.live import LiveDocument
+from codespec.documents import live
+from codespec.documents.live import LiveDocument
 from codespec.types import Tokens
 from tests.index_support import QWEN2, SplitTokenizer
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from codespec.index.ignore import MAX_DEPTH, IgnoreRules
-from codespec.index.scan import is_binary, read_file, scan
+from codespec.index.walk import is_binary, read_file, scan
+from codespec.rules.ignore import MAX_DEPTH, IgnoreRules
 from tests.index_support import isolate
 
 

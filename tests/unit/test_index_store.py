@@ -75,7 +75,7 @@ def test_one_writer(store: Store) -> None:
 def test_a_file_that_is_read_in_that_moment_is_replaced_later(
     store: Store, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As Windows has it."""
+    """Windows refuses to replace it."""
     replace, n_refused = os.replace, 2
 
     def refuse(source: Path, target: Path) -> None:

@@ -1,4 +1,4 @@
-"""What was in work when a process died, as the next process sees it."""
+"""Record of the files in work when a process died, as the next process reads it."""
 
 from __future__ import annotations
 

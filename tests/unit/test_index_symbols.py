@@ -14,7 +14,7 @@ from codespec.errors import IndexCorruptError
 from codespec.index import compact
 from codespec.index.reader import Definition
 from codespec.index.symbol_file import SymbolFile, pack_symbols
-from codespec.index.symbols import Symbol
+from codespec.syntax.symbols import Symbol
 from tests.index_support import Workspace
 
 

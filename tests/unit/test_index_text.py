@@ -1,4 +1,4 @@
-"""Where texts may be cut, for tokenizers of different families."""
+"""Places where texts may be cut, for tokenizers of different families."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from codespec.backends.fake import ByteTokenizer
-from codespec.index import pieces
-from codespec.index.pieces import PieceCache
-from codespec.index.text import MAX_PIECE, encode, normalise, safe_cuts, split
+from codespec.documents import pieces
+from codespec.documents.pieces import PieceCache
+from codespec.syntax.text import MAX_PIECE, encode, normalise, safe_cuts, split
 from tests.index_support import GPT2, QWEN2, SplitTokenizer
 
 
 def test_line_ends_and_byte_order_mark() -> None:
-    assert normalise("\ufeffa\r\nb\rc\n\r\n") == "a\nb\rc\n\n"
+    assert normalise("\ufeffa\r\nb\rc\n\r\n") == "a\nb\nc\n\n"
 
 
 @pytest.mark.parametrize(
@@ -63,7 +63,7 @@ def test_remembered_pieces_are_bounded_by_their_size(monkeypatch: pytest.MonkeyP
 
 
 def test_of_what_is_typed_only_the_latest_is_remembered() -> None:
-    """And all of the document that it is typed into."""
+    """The whole document that it is typed into is remembered, too."""
     tokenizer = ByteTokenizer()
     cache = PieceCache(tokenizer, safe_cuts(tokenizer))
     document = [f"line {n}\n" for n in range(3000)]

@@ -15,23 +15,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from codespec.index.symbols import find_symbols
-from codespec.index.tame import MAX_DEPTH
-from codespec.index.trees import (
-    MAX_MEMORY_BYTES,
-    MAX_TREES,
-    NEAR_BYTES,
-    ParsedDocument,
-    Trees,
-)
+from codespec.syntax.parse_limits import MAX_DEPTH
+from codespec.syntax.symbols import find_symbols
+from codespec.syntax.trees import MAX_MEMORY_BYTES, MAX_TREES, NEAR_BYTES, ParsedDocument, TreeCache
 
 TEXTS = {
     "python": inspect.getsource(sched),
     "c": "int f(int a) {\n  if (a) { return g(a); }\n  return 0;\n}\n\nstruct S { int x; };\n" * 3,
     "typescript": "export class A {\n  m(x: number) { return `a${x}`; }\n}\n" * 3,
+    "javascript": "const a = (c) => (\n  <p class='a'>{f(c.in=3)} <i for={c}/></p>\n)\n" * 3,
 }
 # What opens, closes and cuts: edits that change the tree far from their place.
-INSERTED = ["", "x", "\n", "    ", '"', '"""', "(", ")", "{", "}", "def f(x):\n    ", "/*", "é 中"]
+INSERTED = ["", "x", "\n", "    ", '"', '"""', *"(){}=", "def f(x):\n    ", "/*", "é 中"]
 EDITS = st.lists(
     st.tuples(st.floats(0, 1), st.integers(0, 60), st.sampled_from(INSERTED)), max_size=8
 )
@@ -64,7 +59,7 @@ def test_incremental_trees_equal_fresh_ones(
 
 
 def test_symbols_follow_the_text() -> None:
-    trees = Trees()
+    trees = TreeCache()
     trees.update("a.py", "", b"def old(x):\n    pass\n")
     trees.update("b.py", "", b"class old:\n    pass\n")
     found = trees.symbols(["a.py", "b.py"])
@@ -93,10 +88,10 @@ def test_what_is_too_deep_has_no_tree_until_it_is_mended() -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="limits memory there alone")
 def test_a_parse_that_takes_all_memory_ends_its_process_before() -> None:
     script = (
-        "from codespec.index.languages import syntax_tree\n"
-        "from codespec.index.trees import MAX_MEMORY_BYTES, Trees\n"
-        "from codespec.processes import memory_limited\n"
-        "Trees().update('a.py', '', b'def f(x):\\n    pass\\n')\n"
+        "from codespec.syntax.parse import syntax_tree\n"
+        "from codespec.syntax.trees import MAX_MEMORY_BYTES, TreeCache\n"
+        "from codespec.system.processes import memory_limited\n"
+        "TreeCache().update('a.py', '', b'def f(x):\\n    pass\\n')\n"
         "print('parsed', flush=True)\n"
         "with memory_limited(MAX_MEMORY_BYTES):\n"
         "    syntax_tree('java', b'a<\\n' * 20_000)\n"
@@ -144,7 +139,7 @@ FILES = {
 def test_far_statements_below_the_cursor_change_no_verdict(language: str) -> None:
     text = FILES[language]
     extension = {"python": "py", "typescript": "ts", "c": "c"}[language]
-    trees, whole = Trees(), ParsedDocument(language)
+    trees, whole = TreeCache(), ParsedDocument(language)
     whole.update(text)
     n_lines = text.count(b"\n")
     for line in range(3, n_lines, n_lines // 25):
@@ -175,7 +170,7 @@ OPENED = {
 @pytest.mark.parametrize("path", OPENED)
 def test_what_is_missing_at_the_cursor_is_no_fault_of_what_is_far(path: str) -> None:
     above, line, below = OPENED[path]
-    near = Trees().update(path, "", above + b"\n" + below, len(above))
+    near = TreeCache().update(path, "", above + b"\n" + below, len(above))
     assert near is not None
     with_line = near.with_change(len(above), len(above), line)
     assert with_line is not None
@@ -185,7 +180,7 @@ def test_what_is_missing_at_the_cursor_is_no_fault_of_what_is_far(path: str) -> 
 def test_what_is_wrong_far_below_is_not_parsed_either() -> None:
     wrong = b"int g(int a) {\n  int x = a.;\n  return x +* 2;\n}\n\n"
     text = FUNCTIONS + wrong + FUNCTIONS
-    near = Trees().update("a.c", "", text, 0)
+    near = TreeCache().update("a.c", "", text, 0)
     assert near is not None
     assert len(near.text) < 4 * NEAR_BYTES
 
@@ -197,7 +192,7 @@ def test_a_near_document_has_the_text_around_the_cursor(
     edits: list[tuple[float, int, str]],
 ) -> None:
     text = TEXTS["python"].encode()
-    trees = Trees()
+    trees = TreeCache()
     for where, n_removed, new in edits:
         at = int(where * len(text))
         text = text[:at] + new.encode() + text[at + n_removed :]
@@ -208,7 +203,7 @@ def test_a_near_document_has_the_text_around_the_cursor(
             assert near.text[:line_end] == text[:line_end]
             assert len(near.text) <= len(text)
         else:
-            assert Trees().update("a.py", "", text) is None
+            assert TreeCache().update("a.py", "", text) is None
         fresh = ParsedDocument("python")
         fresh.update(text)
         same = [[s for s in found if s.name == "scheduler"] for found in (

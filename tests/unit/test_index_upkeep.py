@@ -251,7 +251,7 @@ def test_an_index_that_was_never_built_is_none_to_verify(workspace: Workspace) -
 def test_indexes_of_another_user_are_said_to_be(
     workspace: Workspace, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As in one cache folder for all, or after a call as root."""
+    """Users may share a cache folder, and a call as root leaves such an index."""
     index = workspace.store.make_folder().parents[1]
     mkdir, access = Path.mkdir, os.access
 

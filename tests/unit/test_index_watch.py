@@ -17,7 +17,7 @@ from codespec.index import check, update
 from codespec.index.build import BuildReport
 from codespec.index.store import Store
 from codespec.index.update import apply_changes, withdraw
-from codespec.index.watch import MAX_EVENTS, Hints, Keeper, elected, relevant
+from codespec.index.watch import MAX_EVENTS, Hints, IndexKeeper, elected, relevant
 from tests.index_support import SETTINGS, Workspace
 
 ALPHA = "def alpha_one(value):\n    return value + alpha_constant\n"
@@ -39,9 +39,9 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def keeper(workspace: Workspace, clock: Clock) -> Keeper:
+def keeper(workspace: Workspace, clock: Clock) -> IndexKeeper:
     store = workspace.store
-    return Keeper(store.root, workspace.encoder, SETTINGS, threading.Event(), clock=clock)
+    return IndexKeeper(store.root, workspace.encoder, SETTINGS, threading.Event(), clock=clock)
 
 
 @pytest.mark.parametrize(
@@ -129,7 +129,7 @@ def test_an_event_in_a_linked_or_excluded_folder_is_nothing(workspace: Workspace
 
 
 def test_events_where_nothing_is_indexed_cost_no_update(
-    workspace: Workspace, keeper: Keeper, monkeypatch: pytest.MonkeyPatch
+    workspace: Workspace, keeper: IndexKeeper, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     workspace.write(".gitignore", "out/\n*.o\n")
     workspace.write("a.py", ALPHA)
@@ -159,7 +159,7 @@ def test_events_where_nothing_is_indexed_cost_no_update(
 
 
 def test_events_of_what_is_indexed_and_excluded_by_now_count(
-    workspace: Workspace, keeper: Keeper
+    workspace: Workspace, keeper: IndexKeeper
 ) -> None:
     for name in ("a.py", "d/a.py", "d-e.py", "e/a.py", "f/.ignore"):
         workspace.write(name, ALPHA + name)
@@ -186,7 +186,7 @@ def test_without_an_index_events_build_all_of_it(workspace: Workspace) -> None:
 
 
 def test_a_look_at_everything_when_events_are_too_many_or_time_passes(
-    workspace: Workspace, keeper: Keeper, clock: Clock
+    workspace: Workspace, keeper: IndexKeeper, clock: Clock
 ) -> None:
     keeper.run([set()])
     workspace.write("a.py", ALPHA)
@@ -201,7 +201,7 @@ def test_a_look_at_everything_when_events_are_too_many_or_time_passes(
 
 
 def test_events_wait_while_another_process_writes(
-    workspace: Workspace, keeper: Keeper, monkeypatch: pytest.MonkeyPatch
+    workspace: Workspace, keeper: IndexKeeper, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("codespec.index.watch._BUSY_S", 0.0)
     keeper.run([set()])
@@ -215,7 +215,7 @@ def test_events_wait_while_another_process_writes(
     assert workspace.index().paths == ("a.py",)
 
 
-def test_the_watcher_ends_with_its_workspace(workspace: Workspace, keeper: Keeper) -> None:
+def test_the_watcher_ends_with_its_workspace(workspace: Workspace, keeper: IndexKeeper) -> None:
     file = workspace.write("a.py", ALPHA)
     keeper.run([set()])
     file.unlink()
@@ -229,7 +229,7 @@ def test_the_watcher_ends_with_its_workspace(workspace: Workspace, keeper: Keepe
     assert workspace.index().paths == ()
 
 
-def test_quiet_moments_find_and_mend_damage(workspace: Workspace, keeper: Keeper) -> None:
+def test_quiet_moments_find_and_mend_damage(workspace: Workspace, keeper: IndexKeeper) -> None:
     workspace.write("a.py", ALPHA * 50)
     keeper.run([set()])
     manifest = workspace.store.read_manifest()
@@ -249,7 +249,7 @@ def test_quiet_moments_find_and_mend_damage(workspace: Workspace, keeper: Keeper
 
 
 def test_a_full_disk_does_not_end_the_watcher(
-    workspace: Workspace, keeper: Keeper, monkeypatch: pytest.MonkeyPatch
+    workspace: Workspace, keeper: IndexKeeper, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Neither with a change, nor with damage that a quiet moment finds."""
 
@@ -271,7 +271,9 @@ def test_a_full_disk_does_not_end_the_watcher(
     assert workspace.draft("def alpha_").startswith("one")
 
 
-def test_a_reader_that_finds_damage_has_it_mended(workspace: Workspace, keeper: Keeper) -> None:
+def test_a_reader_that_finds_damage_has_it_mended(
+    workspace: Workspace, keeper: IndexKeeper
+) -> None:
     """Also where the watcher found the segment sound before."""
     workspace.write("a.py", ALPHA * 50)
     keeper.run([set()])

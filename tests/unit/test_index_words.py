@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from codespec.backends.fake import ByteTokenizer
-from codespec.index.text import MAX_PIECE
-from codespec.index.words import WordEncoder
+from codespec.index.word_encoder import WordEncoder
 from codespec.native import MAX_WORD_BYTES
+from codespec.syntax.text import MAX_PIECE
 from tests.index_support import GPT2, QWEN2, SplitTokenizer
 
 LLAMA3 = QWEN2.replace(r"|\d|", r"|\d{1,3}|")

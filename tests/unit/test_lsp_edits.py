@@ -5,9 +5,10 @@ from __future__ import annotations
 import pytest
 
 from codespec.edit import Edit
-from codespec_lsp.documents import Document, Selection
-from codespec_lsp.positions import Place
-from codespec_lsp.suggestions import Suggestion, rest_of
+from codespec_lsp.documents import Document, SelectedCompletion
+from codespec_lsp.positions import DocumentPlace
+from codespec_lsp.suggestions.suggestion import Suggestion
+from codespec_lsp.suggestions.typed_along import rest_of
 from tests.typist import Typing
 
 
@@ -55,33 +56,33 @@ async def test_finished_lines_are_an_edit_of_the_version_asked_about(
 
 def test_alternatives_are_edits_of_one_place() -> None:
     document = Document("file:///a.py", "python", 1, "\U0001f600 = \r\n")
-    made = Suggestion(document.snapshot(Place(0, 5), "utf-16", 100, 100))
+    made = Suggestion(document.snapshot(DocumentPlace(0, 5), "utf-16", 100, 100))
     made.edits = tuple(map(made.base.insertion, ("foo()", "far", "bar")))
     made.done = True
-    document.replace(Place(0, 5), Place(0, 5), "f", "utf-16")
+    document.replace(DocumentPlace(0, 5), DocumentPlace(0, 5), "f", "utf-16")
     document.version = 2
-    rest = rest_of(made, document.snapshot(Place(0, 6), "utf-16", 100, 100))
+    rest = rest_of(made, document.snapshot(DocumentPlace(0, 6), "utf-16", 100, 100))
     assert rest is not None
     assert rest.edits == tuple(Edit("file:///a.py", 2, 5, 5, text) for text in ("oo()", "ar"))
 
 
 def test_brackets_that_the_editor_closed_are_replaced_and_nothing_else_is() -> None:
     document = Document("file:///a.py", "python", 1, "x = \r\ny\r\n")
-    made = Suggestion(document.snapshot(Place(0, 4), "utf-16", 100, 100))
+    made = Suggestion(document.snapshot(DocumentPlace(0, 4), "utf-16", 100, 100))
     made.edits, made.done = (made.base.insertion("f(a, [b])"),), True
-    document.replace(Place(0, 4), Place(0, 4), "f()", "utf-16")
-    now = document.snapshot(Place(0, 6), "utf-16", 100, 100)
+    document.replace(DocumentPlace(0, 4), DocumentPlace(0, 4), "f()", "utf-16")
+    now = document.snapshot(DocumentPlace(0, 6), "utf-16", 100, 100)
     rest = rest_of(made, now)
     assert rest is not None
     assert rest.edits == (Edit("file:///a.py", 1, 6, 7, "a, [b])"),)
-    assert now.range_of(rest.edits[0], "utf-16") == (Place(0, 6), Place(0, 7))
+    assert now.range_of(rest.edits[0], "utf-16") == (DocumentPlace(0, 6), DocumentPlace(0, 7))
 
 
 def test_an_entry_that_is_all_of_a_suggestion_is_answered_with_itself() -> None:
     document = Document("file:///a.py", "python", 1, "x = pri\n")
-    made = Suggestion(document.snapshot(Place(0, 7), "utf-16", 100, 100))
+    made = Suggestion(document.snapshot(DocumentPlace(0, 7), "utf-16", 100, 100))
     made.edits, made.done = (made.base.insertion("nt"),), True
-    selection = Selection(Place(0, 4), Place(0, 7), "print")
-    rest = rest_of(made, document.snapshot(Place(0, 7), "utf-16", 100, 100, selection))
+    selection = SelectedCompletion(DocumentPlace(0, 4), DocumentPlace(0, 7), "print")
+    rest = rest_of(made, document.snapshot(DocumentPlace(0, 7), "utf-16", 100, 100, selection))
     assert rest is not None
     assert rest.edits == (Edit("file:///a.py", 1, 4, 7, "print"),)

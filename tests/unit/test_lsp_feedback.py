@@ -1,4 +1,4 @@
-"""What becomes of offers reaches the user's statistics."""
+"""Fates of suggestions reach the user's statistics."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from pathlib import Path
 
 import pytest
 
-from codespec.stats import LanguageStats, Stats, summary
-from codespec_lsp.answers import Answer, Ask
+from codespec.usage.statistics import LanguageStats, Stats, summary
 from codespec_lsp.documents import Document
-from codespec_lsp.feedback import Feedback, Offered
-from codespec_lsp.offers import Offers
-from codespec_lsp.positions import Place
-from codespec_lsp.suggestions import Tally
+from codespec_lsp.positions import DocumentPlace
+from codespec_lsp.suggestions.answers import Answer, Ask
+from codespec_lsp.suggestions.feedback import Feedback, Offered
+from codespec_lsp.suggestions.offers import Offers
+from codespec_lsp.suggestions.suggestion import Tally
 
 TEXT = "first line\nsecond line\n"
 
@@ -122,7 +122,7 @@ async def test_what_is_accepted_by_word_while_it_grows_counts_once(tmp_path: Pat
 
     offers = Offers(Stats(path), lines_of, count(1), look_again_s=0.05)
     document = Document("a", "python", 1, "")
-    ask = Ask(document.snapshot(Place(0, 0), "utf-32", 10, 10), "", "", invoked=False)
+    ask = Ask(document.snapshot(DocumentPlace(0, 0), "utf-32", 10, 10), "", "", invoked=False)
     tally = Tally()
     first = offers.make(ask, ask.snapshot.insertion("first line"), tally)
     offers.made(ask, Answer((first,)), 1.0)

@@ -6,13 +6,13 @@ import asyncio
 
 import pytest
 
-from codespec_lsp.answers import Answer
-from codespec_lsp.positions import Place
+from codespec_lsp.positions import DocumentPlace
+from codespec_lsp.suggestions.answers import Answer
 from tests.typist import Typing, moments
 
 
 async def waits_for_the_third(typing: Typing) -> asyncio.Task[Answer]:
-    """Of a user who took two, the request for another one that has a line by now."""
+    """The request for a third suggestion, which has a line by now, of a user who accepted two."""
     await typing.take(await typing.typed("a"))
     typing.free.clear()
     await typing.take(await typing.ask())
@@ -82,7 +82,7 @@ async def test_what_is_typed_along_goes_on_where_the_editor_closes_brackets(
     typing.say(" = b(c[d])\ne")
     assert (await request).offers
     typing.insert(" = b()")  # and the cursor goes back before what was closed
-    typing.document.edited = Place(1, len("a = b("))
+    typing.document.edited = DocumentPlace(1, len("a = b("))
     typing.insert("c[]")
     await moments()
     assert not typing.ended

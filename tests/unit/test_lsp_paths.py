@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from codespec_lsp.protocol import path_of
+from codespec_lsp.uris import path_of
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="other paths, and hosts that mean something")
@@ -25,6 +25,13 @@ from codespec_lsp.protocol import path_of
         ("untitled:Untitled-1", ""),
         ("scp://server{}/a.py", ""),
         ("file://", ""),
+        # Of Windows, and of no folder.
+        ("file:///C:/Users/x/a.py", ""),
+        ("file:///c%3A/Users/x/a.py", ""),
+        ("file:///d:\\x\\a.py", ""),
+        ("file:C:/x/a.py", ""),
+        ("file:a.py", ""),
+        ("untitled:/C:/x/a.py", ""),
     ],
 )
 def test_files_are_those_of_this_host(tmp_path: Path, uri: str, path: str) -> None:

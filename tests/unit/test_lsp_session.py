@@ -11,14 +11,14 @@ from codespec.config import load_settings
 from codespec.daemon.async_client import AsyncClient
 from codespec.daemon.wire import State, StateChanged
 from codespec.errors import ConfigError
-from codespec.habits import MIN_SHOWN, TRIAL_EVERY
-from codespec.occasions import BELOW
+from codespec.usage.habits import MIN_SHOWN, TRIAL_EVERY
+from codespec.usage.suppression import PlaceKind
 from codespec_lsp.changes import Change, as_one
 from codespec_lsp.documents import Document
-from codespec_lsp.folders import workspace_of
-from codespec_lsp.positions import Place
-from codespec_lsp.session import Session
-from codespec_lsp.status import Status, status_of
+from codespec_lsp.positions import DocumentPlace
+from codespec_lsp.status import StatusReporter, status_of
+from codespec_lsp.suggestions.session import Session
+from codespec_lsp.uris import workspace_of
 from tests.typist import Typing, moments
 
 
@@ -79,7 +79,7 @@ def test_a_failure_is_told_with_its_reason_and_the_next_step() -> None:
 
 def test_one_message_for_each_cause_the_worst_one_first() -> None:
     sent: list[object] = []
-    status = Status(lambda params: sent.append(params["message"]))
+    status = StatusReporter(lambda params: sent.append(params["message"]))
     for _ in range(3):  # requests while nothing changes
         status.state(StateChanged(state="ready", model="m"))
         status.paused("")
@@ -178,7 +178,7 @@ async def test_nothing_is_begun_ahead_that_will_not_be_asked_for(
     assert len(typing.asked) == n + 1
     other = typing.document
     typing.document = Document("file:///b.py", "python", 1, "x\n")
-    typing.document.edited = Place(1, 0)
+    typing.document.edited = DocumentPlace(1, 0)
     await typing.key("y")
     typing.document = other
     assert len(typing.asked) == n + 1
@@ -259,7 +259,7 @@ async def test_one_that_is_made_all_the_same_is_shown_as_long_as_it_is_typed_alo
 ) -> None:
     typing = Typing(monkeypatch)
     for _ in range(MIN_SHOWN):
-        typing.session._offers._habits.shown("python", BELOW)  # pyright: ignore[reportPrivateUsage]
+        typing.session._offers._habits.shown("python", PlaceKind.BELOW)  # pyright: ignore[reportPrivateUsage]
     typing.insert("a")
     typing.finished = ["\nzzz"]
     answers = [await typing.ask() for _ in range(TRIAL_EVERY)]
@@ -274,20 +274,20 @@ async def test_one_that_is_made_all_the_same_is_shown_as_long_as_it_is_typed_alo
 @pytest.mark.parametrize(
     ("change", "is_key"),
     [
-        (Change("a", Place(1, 2), Place(1, 2)), True),
-        (Change("𝒳", Place(1, 2), Place(1, 2)), True),
-        (Change("\n    ", Place(1, 2), Place(1, 2)), True),
-        (Change("\r\n\t", Place(1, 2), Place(1, 2)), True),
-        (Change("()", Place(1, 2), Place(1, 2)), True),
-        (Change("''", Place(1, 2), Place(1, 2)), True),
-        (Change("\n    \n", Place(1, 2), Place(1, 2)), True),
-        (Change("ab", Place(1, 2), Place(1, 2)), False),
-        (Change("(]", Place(1, 2), Place(1, 2)), False),
-        (Change("()", Place(1, 1), Place(1, 2)), False),
-        (Change("    ", Place(1, 2), Place(1, 2)), False),
-        (Change("a", Place(1, 1), Place(1, 2)), False),
-        (Change("", Place(1, 1), Place(1, 2)), False),
-        (Change("", Place(1, 2), Place(1, 2)), False),
+        (Change("a", DocumentPlace(1, 2), DocumentPlace(1, 2)), True),
+        (Change("𝒳", DocumentPlace(1, 2), DocumentPlace(1, 2)), True),
+        (Change("\n    ", DocumentPlace(1, 2), DocumentPlace(1, 2)), True),
+        (Change("\r\n\t", DocumentPlace(1, 2), DocumentPlace(1, 2)), True),
+        (Change("()", DocumentPlace(1, 2), DocumentPlace(1, 2)), True),
+        (Change("''", DocumentPlace(1, 2), DocumentPlace(1, 2)), True),
+        (Change("\n    \n", DocumentPlace(1, 2), DocumentPlace(1, 2)), True),
+        (Change("ab", DocumentPlace(1, 2), DocumentPlace(1, 2)), False),
+        (Change("(]", DocumentPlace(1, 2), DocumentPlace(1, 2)), False),
+        (Change("()", DocumentPlace(1, 1), DocumentPlace(1, 2)), False),
+        (Change("    ", DocumentPlace(1, 2), DocumentPlace(1, 2)), False),
+        (Change("a", DocumentPlace(1, 1), DocumentPlace(1, 2)), False),
+        (Change("", DocumentPlace(1, 1), DocumentPlace(1, 2)), False),
+        (Change("", DocumentPlace(1, 2), DocumentPlace(1, 2)), False),
         (Change("a"), False),
     ],
 )
@@ -308,7 +308,9 @@ def test_a_key_brings_a_character_or_a_line_end(change: Change, is_key: bool) ->
 def test_a_key_may_be_closed_with_a_change_of_its_own(
     first: tuple[str, int], second: tuple[str, int], text: str
 ) -> None:
-    changes = [Change(text, Place(1, at), Place(1, at)) for text, at in (first, second)]
+    changes = [
+        Change(text, DocumentPlace(1, at), DocumentPlace(1, at)) for text, at in (first, second)
+    ]
     key = as_one(changes)
     assert (key.text if key is not None else "") == text
     assert as_one(changes[:1]) is changes[0]
@@ -332,9 +334,9 @@ def test_the_cursor_is_before_what_an_editor_closes_with_a_key(
     text: str, cursor: tuple[int, int]
 ) -> None:
     document = Document("file:///a.py", "python", 1, "x\ny(\n")
-    change = Change(text, Place(1, 2), Place(1, 2))
+    change = Change(text, DocumentPlace(1, 2), DocumentPlace(1, 2))
     document.apply([change], "utf-32")
-    assert change.cursor(document.edited) == Place(*cursor)
+    assert change.cursor(document.edited) == DocumentPlace(*cursor)
 
 
 @pytest.mark.parametrize(
@@ -353,6 +355,6 @@ def test_an_editor_that_indents_anew_has_deleted_nothing(
     start: tuple[int, int], end: tuple[int, int], is_deletion: bool
 ) -> None:
     document = Document("file:///a.py", "python", 1, "if x:\n    return\n")
-    document.apply([Change("", Place(*start), Place(*end))], "utf-32")
+    document.apply([Change("", DocumentPlace(*start), DocumentPlace(*end))], "utf-32")
     at = document.snapshot(document.edited, "utf-32", 1000, 1000)
     assert at.after_deletion == is_deletion

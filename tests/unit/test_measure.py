@@ -11,15 +11,7 @@ import numpy as np
 import pytest
 
 from codespec.backends.fake import FakeRows, FakeTarget
-from codespec.drafters.measure import (
-    MEASURED_AT,
-    SHORT,
-    USUAL,
-    CurveStore,
-    measure,
-    measuring,
-    prior,
-)
+from codespec.cost.measure import MEASURED_AT, SHORT, USUAL, CurveStore, measure, measuring, prior
 from codespec.types import NO_DRAFT, Draft, Tokens
 
 
@@ -297,7 +289,7 @@ ABSURD = {
 
 @pytest.mark.parametrize("key", ABSURD)
 def test_a_curve_that_nobody_measured_is_measured_again(tmp_path, key):
-    """And not refined by the first passes of a request, until a number is none any more."""
+    """The first passes of a request do not refine it while a figure is missing."""
     file = tmp_path / "curves.json"
     sound = {"points": {"1": 1.0, "8": 2.0}, "n_context": 64, "back_ms": 0.1}
     sound |= {"slope_fixed": 0.0, "slope_per_token": 0.0, "steady": {"2": 1.1}}
@@ -307,7 +299,7 @@ def test_a_curve_that_nobody_measured_is_measured_again(tmp_path, key):
 
 
 def test_curves_that_were_saved_last_are_kept(tmp_path, monkeypatch):
-    monkeypatch.setattr("codespec.drafters.measure.MAX_CURVES", 3)
+    monkeypatch.setattr("codespec.cost.measure.MAX_CURVES", 3)
     store = CurveStore(tmp_path / "curves.json")
     for key in "abcad":
         store.save(key, prior(FakeTarget().info))

@@ -12,7 +12,7 @@ from codespec.backends.llama import load_model, memory
 from codespec.config import load_settings
 from codespec.errors import ModelError
 from codespec.models import hardware, split
-from codespec.models.registry import target_path
+from codespec.models.resolve import target_path
 
 
 def test_a_model_larger_than_free_memory_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -36,10 +36,10 @@ def test_what_a_container_allows_counts(tmp_path: Path, monkeypatch: pytest.Monk
     for name, text in files.items():
         (tmp_path / f"memory.{name}").write_text(text)
     assert hardware.free_memory() == 8_000
-    assert hardware.found(uses_gpu=False).memory_bytes == 16_000
+    assert hardware.detect(uses_gpu=False).memory_bytes == 16_000
     (tmp_path / "memory.max").write_text("4000\n")
     assert hardware.free_memory() == 1_750
-    assert hardware.found(uses_gpu=False).memory_bytes == 4_000
+    assert hardware.detect(uses_gpu=False).memory_bytes == 4_000
     (tmp_path / "memory.max").write_text("1000\n")
     assert hardware.free_memory() == 0
 

@@ -160,7 +160,7 @@ def test_a_part_longer_than_the_file_is_none_of_it(hub: Hub, tmp_path: Path) -> 
     hub.stated = None
     part = tmp_path / "model-q8_0.gguf.part"
     part.write_bytes(CONTENT + b"and more")
-    provenance.note(part, url(), hub.etag)
+    provenance.record(part, url(), hub.etag)
     assert download.fetch(url(), tmp_path).path.read_bytes() == CONTENT
 
 
@@ -235,7 +235,7 @@ def test_nothing_is_said_to_be_kept_that_is_not(hub: Hub, tmp_path: Path) -> Non
 def test_a_part_that_is_whole_already(hub: Hub, tmp_path: Path) -> None:
     path = download.fetch(url(), tmp_path).path
     part = path.rename(tmp_path / f"{path.name}.part")
-    provenance.note(part, url(), hub.etag)
+    provenance.record(part, url(), hub.etag)
     assert download.fetch(url(), tmp_path).path.read_bytes() == CONTENT
     assert hub.ranges == [None, f"bytes={len(CONTENT)}-"]
 
@@ -345,8 +345,11 @@ def test_permissions_in_addresses_are_not_written_down(hub: Hub, tmp_path: Path)
     written = b"".join(file.read_bytes() for file in tmp_path.glob("*.json"))
     assert b"model-q8_0.gguf" in written
     assert b"token" not in written
-    assert provenance.public("https://user:pass@host:8/a/m.gguf?x=1#y") == "https://host:8/a/m.gguf"
-    assert provenance.public("http://[::1/m.gguf") == ""
+    assert (
+        provenance.public_url("https://user:pass@host:8/a/m.gguf?x=1#y")
+        == "https://host:8/a/m.gguf"
+    )
+    assert provenance.public_url("http://[::1/m.gguf") == ""
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""What the native module accepts, refuses and guarantees at its edge to Python."""
+"""The native module's interface to Python: arguments it accepts and refuses, and its guarantees."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What open documents lend one another, and for how long."""
+"""Text that open documents lend one another, and for how long."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from pathlib import Path
 import pytest
 
 from codespec.backends.fake import ByteTokenizer
-from codespec.drafters.lookup import ANSWERS, BUFFERS, EDITS
-from codespec.engine.documents import MAX_DOCUMENTS, MAX_PRIVATE, OpenDocuments
-from codespec.index import answers as answers_module
-from codespec.index.edits import MAX_TOKENS
-from codespec.index.live import LiveDocument
-from codespec.index.text import safe_cuts
+from codespec.documents import past_output as answers_module
+from codespec.documents.live import LiveDocument
+from codespec.documents.open_documents import MAX_DOCUMENTS, MAX_PRIVATE, OpenDocuments
+from codespec.documents.recent_edits import MAX_TOKENS
+from codespec.documents.sources import ANSWERS, BUFFERS, EDITS
 from codespec.requests import CompletionRequest
+from codespec.syntax.text import safe_cuts
 from codespec.types import Context, Source
 from tests.index_support import KEY, KEY_LINES, isolate
 
@@ -349,7 +349,7 @@ def test_only_so_many_documents_are_kept(home: Path) -> None:
 
 
 def test_what_made_room_for_others_is_forgotten_when_it_is_closed(home: Path) -> None:
-    """Whether it was saved is not known any more."""
+    """It is not known any more if it was saved."""
     engine = Engine(home)
     (home / "a.py").write_text(BODY)
     engine.see("a.py", BODY)

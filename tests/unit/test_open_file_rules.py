@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from codespec.index import openfiles
-from codespec.index.openfiles import OpenFileRules
+from codespec.rules import open_files
+from codespec.rules.open_files import FolderSnapshot, OpenFileRules
 from tests.index_support import git, isolate
 
 
@@ -63,6 +63,33 @@ def test_rules_are_those_of_where_a_link_leads_at_the_time(home: Path) -> None:
     link.unlink()
     link.symlink_to(".env")
     assert "secrets" in rules.why_excluded(str(link), str(home))
+
+
+def test_questions_of_one_moment_have_the_rules_of_their_folders(home: Path) -> None:
+    rules = OpenFileRules(["left/"])
+    for name in ("one", "two", "left"):
+        (home / name).mkdir()
+    other = home.parent / "other"
+    (other / ".git").mkdir(parents=True)
+    (other / ".gitignore").write_text("a.py\n")
+
+    def used() -> set[str]:
+        snapshot = FolderSnapshot()
+        folders = (home / "one", home / "two", home / "left", other)
+        paths = [folder / name for folder in folders for name in ("a.py", "b.py")]
+        return {
+            f"{path.parent.name}/{path.name}"
+            for path in paths
+            if not rules.why_excluded(str(path), str(home), snapshot=snapshot)
+        }
+
+    all_used = {"one/a.py", "one/b.py", "two/a.py", "two/b.py", "other/b.py"}
+    assert used() == all_used
+    (home / "one" / ".ignore").write_text("a.py\n")
+    (home / "two" / ".ignore").write_text("b.py\n")
+    assert used() == all_used - {"one/a.py", "two/b.py"}
+    (home / "one" / ".ignore").unlink()
+    assert used() == all_used - {"two/b.py"}
 
 
 def test_what_git_ignores_by_files_elsewhere_is_heeded_from_then_on(home: Path) -> None:
@@ -153,7 +180,7 @@ def test_a_folder_is_looked_through_again_when_something_came_or_went(
         return rules.why_excluded(str(folder / "a.py"), str(home))
 
     assert why() == ""
-    monkeypatch.setattr(openfiles, "_FRESH_NS", 0)
+    monkeypatch.setattr(open_files, "_FRESH_NS", 0)
     for _ in range(2):
         assert why() == why() == ""
         (folder / ".codespecignore").write_text("*.py\n")

@@ -1,9 +1,10 @@
-"""What is told of a completion that is under way."""
+"""Progress reports of a completion in flight."""
 
 from __future__ import annotations
 
-from codespec.edit import Edit
-from codespec.engine.progress import INTERVAL_S, Teller
+from collections.abc import Sequence
+
+from codespec.engine.generation import INTERVAL_S, Suggested, Teller
 from codespec.requests import CompletionRequest
 
 
@@ -22,10 +23,10 @@ class Telling:
             lambda: self.now,
         )
 
-    def _finish(self, raw: bytes) -> Edit | None:
+    def _finish(self, emitted: Sequence[int]) -> Suggested:
         self.now += self.finish_s
-        self.finished.append(raw)
-        return CompletionRequest("").insertion(raw.decode().upper())
+        self.finished.append(bytes(emitted))
+        return Suggested(CompletionRequest("").insertion(bytes(emitted).decode().upper()))
 
     def __call__(self, text: str, after_s: float = 2 * INTERVAL_S) -> None:
         self.now += after_s

@@ -12,11 +12,11 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from codespec.engine.postprocess import python
-from codespec.engine.postprocess.fit import fit
-from codespec.engine.postprocess.place import Place
-from codespec.engine.postprocess.python import accepts
-from codespec.index.trees import ParsedDocument, Trees
+from codespec.suggest import Candidate, python
+from codespec.suggest.fit import Judge, fit
+from codespec.suggest.place import Place
+from codespec.suggest.python import accepts
+from codespec.syntax.trees import ParsedDocument, TreeCache
 
 REFUSED = [
     "def f():\n    # a\n\n\nclass X:\n    a = 1\n",
@@ -104,9 +104,10 @@ def test_a_short_document_is_judged_as_a_whole(lines: list[tuple[int, str]]):
 
 def test_what_python_refuses_is_not_suggested():
     def fitted(text: str, prefix: str, suffix: str) -> str:
-        parsed = Trees().update("a.py", "", (prefix + suffix).encode())
+        parsed = TreeCache().update("a.py", "", (prefix + suffix).encode())
         assert parsed is not None
-        return fit(text, Place(prefix, suffix, "python", parsed))
+        place = Place(prefix, suffix, "python", parsed)
+        return fit(Candidate(place, text), Judge(place))
 
     below = "\n\n\ndef g():\n    pass\n"
     assert fitted("# only this", "def f():\n    ", below) == ""
@@ -159,8 +160,8 @@ def test_what_is_judged_needs_little_stack():
     """In a process of its own, as the failure would be its death."""
     script = (
         "import sys, threading\n"
-        "from codespec.index.trees import ParsedDocument\n"
-        "from codespec.engine.postprocess.python import accepts\n"
+        "from codespec.syntax.trees import ParsedDocument\n"
+        "from codespec.suggest.python import accepts\n"
         "text = sys.stdin.read()\n"
         "document = ParsedDocument('python')\n"
         "document.update(text.encode())\n"

@@ -1,4 +1,4 @@
-"""What a slow model is shown of a file."""
+"""The part of a file in a slow model's prompt."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from dataclasses import dataclass, replace
 import pytest
 
 from codespec.config import CompletionSettings, ContextSettings, Settings
-from codespec.context.build import Window
-from codespec.drafters.cost import CostCurve
-from codespec.engine.reading import Reading, Shown, readable, whole
+from codespec.context.prompt_window import Window
+from codespec.cost.cost_curve import CostCurve
+from codespec.engine.reading import Reading, ShownText, readable, whole
 from codespec.requests import CompletionRequest
 
-WHOLE = Shown(Window(1024, 256), 512)
+WHOLE = ShownText(Window(1024, 256), 512)
 
 
 @pytest.mark.parametrize(
@@ -20,10 +20,10 @@ WHOLE = Shown(Window(1024, 256), 512)
     [
         (0.4, 1000, WHOLE),
         (1000 / 1280, 1000, WHOLE),
-        (0.8, 1000, Shown(Window(512, 128), 256)),
-        (3.0, 1000, Shown(Window(256, 64), 128)),
-        (3.0, 2000, Shown(Window(512, 128), 256)),
-        (100.0, 1000, Shown(Window(128, 32), 64)),  # as much as a model has to know at least
+        (0.8, 1000, ShownText(Window(512, 128), 256)),
+        (3.0, 1000, ShownText(Window(256, 64), 128)),
+        (3.0, 2000, ShownText(Window(512, 128), 256)),
+        (100.0, 1000, ShownText(Window(128, 32), 64)),  # as much as a model has to know at least
         (100.0, 0, WHOLE),
         (0.0, 1000, WHOLE),
     ],
@@ -33,7 +33,7 @@ def test_the_window_is_halved_until_it_is_read_in_time(token_ms, max_ms, expecte
 
 
 def test_a_window_that_is_small_already_stays():
-    small = Shown(Window(100, 20), 512)
+    small = ShownText(Window(100, 20), 512)
     assert readable(small, 100.0, 1.0) == small
 
 
@@ -81,9 +81,9 @@ def test_until_then_what_was_read_tells_how_much_is_shown():
 def test_all_that_there_is_is_read_where_that_was_asked_for():
     reading = Reading(settings(1.0), Measured(is_measured=True, curve=curve(2.0)), lambda: 0.0)
     request = CompletionRequest("")
-    assert reading.of(request, 3000, 2000) == reading.shown == Shown(Window(128, 32), 64)
+    assert reading.of(request, 3000, 2000) == reading.shown == ShownText(Window(128, 32), 64)
     shown = reading.of(replace(request, whole=True), 3000, 2000)
-    assert shown == Shown(Window(3000, 2000), 512)
+    assert shown == ShownText(Window(3000, 2000), 512)
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codespec.sampling import Sampler, draw, uniform
 from codespec.types import Logits, Probs, SamplingParams, Tokens
+from codespec.verify.sampling import Sampler, draw, uniform
 
 LOGITS = np.log(np.array([0.5, 0.25, 0.15, 0.07, 0.03], np.float32))
 

@@ -1,4 +1,4 @@
-"""What looks like a secret, what does not, and what is left of a text."""
+"""Secrets: texts that look like one, texts that do not, and the text that is left."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from codespec.secrets import find, kept, masked, secret_name, without
-from codespec.secrets.gitleaks import load, translated
+from codespec.rules.secrets import find, masked, secret_name, spans_left, without_secrets
+from codespec.rules.secrets.gitleaks import load, translated
 from tests import planted
 
 TOKEN = "ghp_" + "Ab3dE6gH9jK2mN5pQ8sT1vW4yZ7bC0eF3hJ6"
@@ -21,7 +21,7 @@ def test_known_forms_are_cut_wherever_they_stand(label: str, secret: str) -> Non
         f'{{"a": ["{secret}"]}}',
         f"x: {secret}\r\n",
     ):
-        left = without(text)
+        left = without_secrets(text)
         assert secret[:24] not in left
         assert secret[-16:] not in left
         assert left.startswith(text[: text.index(secret)][:2])
@@ -32,7 +32,7 @@ def test_values_given_to_names_are_cut_and_the_names_stay(
     label: str, given: tuple[str, str]
 ) -> None:
     secret, text = given
-    assert without(text) == text.replace(secret, "")
+    assert without_secrets(text) == text.replace(secret, "")
 
 
 @pytest.mark.parametrize(
@@ -49,8 +49,8 @@ def test_values_given_to_names_are_cut_and_the_names_stay(
     ],
 )
 def test_however_a_token_is_written(text: str) -> None:
-    assert TOKEN[8:32] not in without(text)
-    assert without(text).startswith(text[:2])
+    assert TOKEN[8:32] not in without_secrets(text)
+    assert without_secrets(text).startswith(text[:2])
 
 
 @pytest.mark.parametrize(
@@ -100,13 +100,13 @@ def test_words_and_place_holders_stay(text: str) -> None:
 
 def test_keys_are_cut_to_their_last_line() -> None:
     key = planted.private_key(3)
-    assert without(f"a = 1\n{key}\nb = 2\n") == "a = 1\n\nb = 2\n"
+    assert without_secrets(f"a = 1\n{key}\nb = 2\n") == "a = 1\n\nb = 2\n"
     headless = "\n".join(key.split("\n")[:-1])
-    assert without(f"a = 1\n{headless}\n\n# end of it\n").startswith("a = 1\n")
+    assert without_secrets(f"a = 1\n{headless}\n\n# end of it\n").startswith("a = 1\n")
     for line in key.split("\n"):
-        assert line not in without(f"a = 1\n{headless}\n\n# end of it\n")
+        assert line not in without_secrets(f"a = 1\n{headless}\n\n# end of it\n")
     public = key.replace("RSA PRIVATE", "PUBLIC")
-    assert without(public) == public
+    assert without_secrets(public) == public
 
 
 def test_places_are_bytes_of_bytes_and_characters_of_text() -> None:
@@ -130,10 +130,10 @@ def test_lines_stay_where_they_are_behind_a_mask() -> None:
 def test_what_is_left_of_a_stretch() -> None:
     text = f"a = '{TOKEN}'\nb = '{TOKEN}'\n"
     found = find(text)
-    assert [text[a:b] for a, b in kept(found, 0, len(text))] == ["a = '", "'\nb = '", "'\n"]
-    assert list(kept(found, 8, 20)) == []
-    assert [text[a:b] for a, b in kept(found, 2, 7)] == ["= '"]
-    assert list(kept([], 3, 3)) == []
+    assert [text[a:b] for a, b in spans_left(found, 0, len(text))] == ["a = '", "'\nb = '", "'\n"]
+    assert list(spans_left(found, 8, 20)) == []
+    assert [text[a:b] for a, b in spans_left(found, 2, 7)] == ["= '"]
+    assert list(spans_left([], 3, 3)) == []
 
 
 @pytest.mark.parametrize("path", planted.NAMES)

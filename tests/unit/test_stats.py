@@ -10,10 +10,12 @@ import threading
 import pytest
 from click.testing import CliRunner
 
-from codespec import stats
 from codespec.cli import main
 from codespec.errors import InputError
-from codespec.stats import Stats, n_retained, summary
+from codespec.usage import statistics
+from codespec.usage.retained import n_retained
+from codespec.usage.statistics import Stats, summary
+from codespec.usage.suppression import PlaceKind
 
 DAY = 86_400.0
 
@@ -75,7 +77,7 @@ def test_an_alternative_may_be_longer_than_what_was_shown_first(path):
 
 def test_only_the_last_days_and_nothing_for_ever(path):
     now = 1000 * DAY
-    old = Stats(path, clock=lambda: now - (stats.MAX_AGE_DAYS + 1) * DAY)
+    old = Stats(path, clock=lambda: now - (statistics.MAX_AGE_DAYS + 1) * DAY)
     old.shown("ancient", "c", 1, 1.0)
     old.typed("c", 5)
     old.flush()
@@ -116,7 +118,7 @@ def test_a_broken_database_is_no_error_for_editors_and_a_clear_one_for_readers(p
     s.flush()
     with pytest.raises(InputError, match="cannot be read"):
         summary(path=path)
-    assert stats.delete(path)
+    assert statistics.delete(path)
     s.shown("b", "c", 1, 1.0)
     s.flush()
     assert summary(path=path)[0].n_shown == 2  # the first one was kept until it could be written
@@ -136,7 +138,7 @@ def test_values_that_are_none_are_said_to_be(path, damage):
     s = Stats(path)
     s.shown("a", "c", 1, 1.0)
     s.typed("c", 3)
-    s.habit("c", "x", 3, 1)
+    s.habit("c", PlaceKind.COMMENT, 3, 1)
     s.flush()
     with contextlib.closing(sqlite3.connect(path)) as db, db:
         db.execute(damage)
@@ -144,7 +146,7 @@ def test_values_that_are_none_are_said_to_be(path, damage):
     with pytest.raises(InputError, match="codespec stats --delete"):
         summary(path=path)
     assert s.habits() == {}
-    assert stats.delete(path)
+    assert statistics.delete(path)
 
 
 def test_a_database_whose_own_words_are_damaged(path):
@@ -158,7 +160,7 @@ def test_a_database_whose_own_words_are_damaged(path):
     assert s.habits() == {}
     with pytest.raises(InputError, match="it is damaged"):
         summary(path=path)
-    assert stats.delete(path)
+    assert statistics.delete(path)
     s.flush()
     assert summary(path=path)[0].n_shown == 1
 
@@ -168,7 +170,7 @@ def test_deleting_mends_what_another_version_left(path):
         db.execute("CREATE TABLE suggestion (id TEXT)")
     with pytest.raises(InputError, match="codespec stats --delete"):
         summary(path=path)
-    assert stats.delete(path)
+    assert statistics.delete(path)
     assert summary(path=path) == []
 
 
@@ -253,7 +255,7 @@ def test_a_language_is_printed_by_the_name_that_an_editor_gives_it(monkeypatch):
     monkeypatch.setenv("COLUMNS", "120")
     s = Stats()
     s.shown("a", "a[/b]\x1b", 10, 80.0)
-    s.habit("a[/b]\x1b", "in comments", 44, 0)
+    s.habit("a[/b]\x1b", PlaceKind.COMMENT, 44, 0)
     s.flush()
     done = CliRunner().invoke(main, ["stats"])
     assert done.exit_code == 0, done.exception
@@ -263,8 +265,8 @@ def test_a_language_is_printed_by_the_name_that_an_editor_gives_it(monkeypatch):
 def test_habits_are_shown_and_deleted_with_the_rest():
     runner = CliRunner()
     s = Stats()
-    s.habit("go", "in comments", 44, 0)
-    s.habit("python", "within a line", 30, 0)
+    s.habit("go", PlaceKind.COMMENT, 44, 0)
+    s.habit("python", PlaceKind.WITHIN_LINE, 30, 0)
     s.flush()
     found = json.loads(runner.invoke(main, ["stats", "--json"]).output)["habits"]
     assert [(h["language"], h["n_shown"], h["is_hopeless"]) for h in found] == [

@@ -1,4 +1,5 @@
-"""Who may draft in a stretch of passes, for how long, and who is told what came of it."""
+"""Drafting in a stretch of native passes: the drafters that may, for how long, and the report to
+them."""
 
 from __future__ import annotations
 
@@ -10,21 +11,21 @@ import pytest
 from codespec.backends.fake import ByteTokenizer, FakeTarget, hashed_logits
 from codespec.backends.llama.loader import lib
 from codespec.context.healing import HealingMask, vocabulary_of
+from codespec.cost.cost_curve import CostCurve
 from codespec.drafters.base import Drafter, Plan, Traits
-from codespec.drafters.chain import DraftChain
-from codespec.drafters.cost import CostCurve
-from codespec.drafters.worth import Worth
+from codespec.drafters.combined import CombinedDrafter
+from codespec.drafters.drafting_gate import DraftingGate
 from codespec.engine.candidates import OtherFirstToken
 from codespec.engine.completer import Completer
 from codespec.engine.generation import Generation
-from codespec.engine.output import Limits
-from codespec.engine.postprocess import Place, UnitStop, shape_at
-from codespec.engine.until import Until
+from codespec.engine.output import OutputLimits
 from codespec.native import Drafting, Stretch
 from codespec.requests import CompletionRequest
-from codespec.sampling import Sampler
+from codespec.suggest import Judge, Place, UnitStop, shape_at
+from codespec.suggest.until import Until
 from codespec.types import ANY_PASS, NO_TOKENS, Context, Draft, PassState, SamplingParams, Trace
-from tests.drafters import ScriptedDrafter, chain_of
+from codespec.verify.sampling import Sampler
+from tests.drafters import ScriptedDrafter, combined
 from tests.property.test_stretch import N_VOCAB, Model, drafting
 from tests.unit.test_drafters import drafter_for
 
@@ -66,8 +67,8 @@ class Native(ScriptedDrafter):
         return drafting([1], [], n_max) if self._can_now else None
 
 
-def begun(*members: Drafter, worth: Worth | None = None) -> DraftChain:
-    chain = chain_of(members, 100, 1, CURVE, worth)
+def begun(*members: Drafter, gate: DraftingGate | None = None) -> CombinedDrafter:
+    chain = combined(members, 100, 1, CURVE, gate)
     chain.begin(Context(NO_TOKENS))
     return chain
 
@@ -88,37 +89,37 @@ def test_for_as_long_as_nobody_else_has_to_be_asked():
         ([Native(), ScriptedDrafter(lambda emitted, n: Draft.chain([4]))], False, 0),
         ([Native(), Native()], False, 0),
     ):
-        found, n = begun(*members).standing_in(ANY_PASS, 4)
+        found, n = begun(*members).native_drafting(ANY_PASS, 4)
         assert n == n_passes
         if n:
             assert (found is not None) == drafts
 
 
 def test_what_does_not_pay_is_not_asked_in_stretches_either():
-    worth = Worth(CURVE)
-    while worth.is_asking:
-        worth.learn(9.0, 0, 0)
-    n_rest = worth.n_rest
+    gate = DraftingGate(CURVE)
+    while gate.is_open:
+        gate.learn(9.0, 0, 0)
+    n_rest = gate.n_rest
     native = Native()
-    chain = begun(native, Resting(1), worth=worth)
-    assert chain.standing_in(ANY_PASS, 4) == (None, n_rest)
+    chain = begun(native, Resting(1), gate=gate)
+    assert chain.native_drafting(ANY_PASS, 4) == (None, n_rest)
     done = stretch_of(1)
-    chain.went(done.tokens, done)
-    assert worth.n_rest == n_rest - 1
-    assert worth.is_asking
+    chain.observe_stretch(done.tokens, done)
+    assert gate.n_rest == n_rest - 1
+    assert gate.is_open
 
 
 def test_members_are_told_what_they_did_not_draft():
     native, resting, waiting = Native(), Resting(9), Resting(9)
-    chain = chain_of([native, resting, waiting], 100, 1, CURVE, Worth(CURVE))
+    chain = combined([native, resting, waiting], 100, 1, CURVE, DraftingGate(CURVE))
     chain.begin(Context(NO_TOKENS))
     resting.n_left = 0
     chain.propose(PassState(), 4)  # it begins
     resting.n_left = 9
-    found, n_passes = chain.standing_in(ANY_PASS, 4)
+    found, n_passes = chain.native_drafting(ANY_PASS, 4)
     done = stretch_of(n_passes, found)
     said = [*EMITTED, *done.tokens]
-    chain.went(said, done)
+    chain.observe_stretch(said, done)
     assert len(done.pass_ms) == 9
     assert native.observed == [], "what drafts natively learns there"
     ((emitted, draft, verdict),) = resting.observed
@@ -135,16 +136,16 @@ def test_asking_is_learned_from(monkeypatch):
     def learn_all(self, took_ms, n_drafted, n_accepted, width=1):
         asked.extend(zip(n_drafted, n_accepted, strict=True))
 
-    monkeypatch.setattr(Worth, "learn_all", learn_all)
-    chain = begun(Native(), worth=Worth(CURVE))
-    found, _ = chain.standing_in(ANY_PASS, 4)
+    monkeypatch.setattr(DraftingGate, "learn_all", learn_all)
+    chain = begun(Native(), gate=DraftingGate(CURVE))
+    found, _ = chain.native_drafting(ANY_PASS, 4)
     done = stretch_of(3, found)
-    chain.went(EMITTED, done)
+    chain.observe_stretch(EMITTED, done)
     assert asked == [(n, m) for n, m in zip(done.n_drafted, done.n_accepted, strict=True)]
     assert len(asked) == 3
-    nobody = begun(worth=Worth(CURVE))
-    nobody.standing_in(ANY_PASS, 4)
-    nobody.went(EMITTED, stretch_of(3))
+    nobody = begun(gate=DraftingGate(CURVE))
+    nobody.native_drafting(ANY_PASS, 4)
+    nobody.observe_stretch(EMITTED, stretch_of(3))
     assert len(asked) == 3, "nobody was asked"
 
 
@@ -190,6 +191,7 @@ def test_what_is_asked_after_each_token_is_asked(until, is_verbatim, is_in_line)
         place,
         shape,
         stop,
+        Judge(place),
         Trace(),
         until=until,
         is_verbatim=is_verbatim,
@@ -222,16 +224,16 @@ def test_a_stretch_that_came_too_late_for_a_pass_is_no_harm():
 
     target = FakeTarget(hashed_logits(20), 20, eog=frozenset())
     late = Late()
-    completer = Completer(target, chain_of([], 20), stretches=late)  # pyright: ignore[reportArgumentType]
+    completer = Completer(target, combined([], 20), stretches=late)  # pyright: ignore[reportArgumentType]
     prompt = np.array([1, 2], np.int32)
     trace = Trace()
     args = Context(prompt), Sampler(SamplingParams())
-    tokens, finish = completer.run(*args, Limits(4), trace=trace)
+    tokens, finish = completer.run(*args, OutputLimits(4), trace=trace)
     assert (len(tokens), finish) == (4, "length")
     assert late.n_asked > 2
     assert trace.first_token_ms > 0
     late.n_asked = 0
-    _, finish = completer.run(*args, Limits(0))
+    _, finish = completer.run(*args, OutputLimits(0))
     assert finish == "length"
     assert late.n_asked == 0, "nothing is left to say"
 
@@ -243,10 +245,10 @@ def test_who_failed_natively_is_left_out():
         is_damaged = True
 
     chain = begun(Native())
-    assert chain.standing_in(ANY_PASS, 4)[0] is not None
-    chain.went(EMITTED, Broken())  # pyright: ignore[reportArgumentType]
+    assert chain.native_drafting(ANY_PASS, 4)[0] is not None
+    chain.observe_stretch(EMITTED, Broken())  # pyright: ignore[reportArgumentType]
     assert len(chain.propose(PassState(np.array(EMITTED, np.int32)), 4)) == 0
-    assert chain.standing_in(ANY_PASS, 4) == (None, 256)
+    assert chain.native_drafting(ANY_PASS, 4) == (None, 256)
 
 
 def test_the_batch_is_llama_cpps():
@@ -273,10 +275,10 @@ def test_a_pass_knows_what_the_one_before_it_was() -> None:
     target = FakeTarget(lambda context: np.eye(20, dtype=np.float32)[7], 20, eog=frozenset())
     watching = Watching([[], [4], [], [], [4, 4], []])
     prompt = np.array([1], np.int32)
-    completer = Completer(target, chain_of([watching], 20))
+    completer = Completer(target, combined([watching], 20))
     for _ in range(2):
         watching.states = []
-        completer.run(Context(prompt), Sampler(SamplingParams()), Limits(20))
+        completer.run(Context(prompt), Sampler(SamplingParams()), OutputLimits(20))
         singles = [state.after_single for state in watching.states]
         assert singles[:6] == [False, True, False, True, True, False]
 

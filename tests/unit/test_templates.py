@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from codespec.context.templates import Parts, parted
+from codespec.context.templates import PromptParts, has_markers, parted
 
 PREFIX, SUFFIX = "def area(width, height):\n    return ", "\n\n\nprint(area(2, 3))\n"
 
@@ -32,13 +32,31 @@ PREFIX, SUFFIX = "def area(width, height):\n    return ", "\n\n\nprint(area(2, 3
         "<[fim-suffix]>{suffix}<[fim-prefix]>{prefix}<[fim-middle]>",
         # collama.nvim
         "<PRE>{prefix} <SUF>{suffix} <MID>",
+        # ProxyAI
+        "<|fim_prefix|> {prefix} <|fim_suffix|>{suffix} <|fim_middle|>",
+        "<fim_prefix>{prefix} <fim_suffix> {suffix}<fim_middle>",
+        "[SUFFIX]{suffix}[PREFIX]{prefix}[MIDDLE]",
+        # Continue, Mercury
+        "{prefix}<|fim_suffix|>{suffix}<|fim_middle|>",
+        # Mellum's own
+        "<filename>main.py\n<fim_suffix>{suffix}<fim_prefix>{prefix}<fim_middle>",
+        # SantaCoder
+        "<fim-prefix>{prefix}<fim-suffix>{suffix}<fim-middle>",
+        # the token that begins a text
+        "<s>[SUFFIX]{suffix}[PREFIX]{prefix}",
+        "<｜begin▁of▁sentence｜><｜fim▁begin｜>{prefix}<｜fim▁hole｜>{suffix}<｜fim▁end｜>",
+        "<|endoftext|><|fim_prefix|>{prefix}<|fim_suffix|>{suffix}<|fim_middle|>",
+        # as people type them
+        "<PRE>{prefix}<SUF>{suffix}<MID>",
+        "<|fim▁begin|>{prefix}<|fim▁hole|>{suffix}<|fim▁end|>",
+        "<|fim_begin|>{prefix}<|fim_hole|>{suffix}<|fim_end|>",
         # as vocabularies spell it
         "▁<PRE>{prefix}▁<SUF>{suffix}▁<MID>",
     ],
 )
 def test_the_parts_of_a_prompt_are_told_apart(template: str) -> None:
     for prefix, suffix in ((PREFIX, SUFFIX), ("", SUFFIX), (PREFIX, ""), ("", "")):
-        assert parted(template.format(prefix=prefix, suffix=suffix)) == Parts(prefix, suffix)
+        assert parted(template.format(prefix=prefix, suffix=suffix)) == PromptParts(prefix, suffix)
 
 
 ONE, TWO = "import os\n", "x = 1\n\n\ny = 2\n"
@@ -70,6 +88,46 @@ ONE, TWO = "import os\n", "x = 1\n\n\ny = 2\n"
             f"<fim_prefix>{PREFIX}<fim_suffix>{SUFFIX}<fim_middle>",
             (("a.py", ONE),),
         ),
+        # twinny, Qwen: no markers but those of files
+        (f"<|repo_name|>shop\n<|file_sep|>a.py\n{ONE}<|file_sep|>b.py\n{PREFIX}", (("a.py", ONE),)),
+        # ProxyAI, CodeGemma and CodeQwen 1.5
+        (
+            f"<|file_separator|>a.py \n{ONE}<|file_separator|>b.py \n"
+            f"<|fim_prefix|>{PREFIX}<|fim_suffix|>{SUFFIX}<|fim_middle|>",
+            (("a.py", ONE),),
+        ),
+        (
+            f"<reponame>shop\n<file_sep>a.py \n{ONE}<file_sep>b.py \n"
+            f"<fim_prefix>{PREFIX}<fim_suffix>{SUFFIX}<fim_middle>",
+            (("a.py", ONE),),
+        ),
+        # ProxyAI, Qwen 2.5 and StarCoder
+        (
+            f"<|repo_name|>shop\n<|file_sep|>a.py \n{ONE}<|file_sep|>b.py \n"
+            f"<|fim_prefix|> {PREFIX} <|fim_suffix|>{SUFFIX} <|fim_middle|>",
+            (("a.py", ONE),),
+        ),
+        (
+            f"<reponame>shop<filename>a.py\n{ONE}<filename>b.py \n"
+            f"<fim_prefix>{PREFIX} <fim_suffix> {SUFFIX}<fim_middle>",
+            (("a.py", ONE),),
+        ),
+        # ProxyAI, Codestral and DeepSeek: comments before the markers
+        (
+            f"# a.py \n{ONE}\n# b.py \n[SUFFIX]{SUFFIX}[PREFIX]{PREFIX}[MIDDLE]",
+            (("", f"# a.py \n{ONE}\n# b.py \n"),),
+        ),
+        (
+            f"#a.py\n{ONE}\n#b.py\n<｜fim▁begin｜>{PREFIX}<｜fim▁hole｜>{SUFFIX}<｜fim▁end｜>",
+            (("", f"#a.py\n{ONE}\n#b.py\n"),),
+        ),
+        # ProxyAI, Code Llama: comments before the markers
+        (f"# a.py \n{ONE}\n<PRE> {PREFIX} <SUF>{SUFFIX} <MID>", (("", f"# a.py \n{ONE}\n"),)),
+        # llama.vscode, OpenAI's endpoint: text that ends in no line end
+        (
+            f"Context:\n\nx<|fim_prefix|>{PREFIX}<|fim_suffix|>{SUFFIX}<|fim_middle|>",
+            (("", "Context:\n\nx"),),
+        ),
         # Continue, Codestral
         (
             f"[SUFFIX]{SUFFIX}[PREFIX]+++++ a.py \n{ONE}\n\n+++++ b/c.py \n{TWO}\n\n+++++ d.py\n"
@@ -81,32 +139,91 @@ ONE, TWO = "import os\n", "x = 1\n\n\ny = 2\n"
 def test_files_of_the_repository_are_told_apart(
     prompt: str, files: tuple[tuple[str, str], ...]
 ) -> None:
-    assert parted(prompt) == Parts(PREFIX, SUFFIX, files)
+    suffix = SUFFIX if SUFFIX in prompt else ""
+    assert parted(prompt) == PromptParts(PREFIX, suffix, files)
 
 
 def test_a_middle_that_has_begun_stands_before_the_cursor() -> None:
     prompt = "<fim_prefix>x = <fim_suffix>\ny = 2\n<fim_middle>f("
-    assert parted(prompt) == Parts("x = f(", "\ny = 2\n")
+    assert parted(prompt) == PromptParts("x = f(", "\ny = 2\n")
+
+
+@pytest.mark.parametrize(
+    ("prompt", "prefix", "suffix"),
+    [
+        # quotes
+        ("<P>M = '<S>'\nx = <S>)\n<M>", "M = '<S>'\nx = ", ")\n"),
+        ("<P>x = <S>)\nM = '<S>'\n<M>", "x = ", ")\nM = '<S>'\n"),
+        ('<P>x = <S>)\nT = "<P>{p}<S>{s}<M>"\n<M>', "x = ", ')\nT = "<P>{p}<S>{s}<M>"\n'),
+        ("<P>a\n<S>)<M>M = '<M>", "a\nM = '<M>", ")"),
+        ("<P>a\n<S>)\n<M>M = '<M>", "a\nM = '<M>", ")\n"),
+        ("<S>)\nM = '<P>'\n<P>x = '<P>' + <M>", "x = '<P>' + ", ")\nM = '<P>'\n"),
+        # the beginning of a line
+        ("<P># <S> stands\n<S># before <S> the\n<M>", "# <S> stands\n", "# before <S> the\n"),
+        ("<P> # the <S> stands\n<S># a <S> the <M>", " # the <S> stands\n", "# a <S> the "),
+        # the last one
+        ("<P># <S> stands\nx = <S>)\n<M>", "# <S> stands\nx = ", ")\n"),
+        ("<P>a<S>b <M> c\n<M>", "a", "b <M> c\n"),
+        # a prompt in another spelling
+        ("<P># <PRE> x <SUF>y <MID>\n<S>)\n<M>", "# <PRE> x <SUF>y <MID>\n", ")\n"),
+    ],
+)
+def test_a_document_may_name_markers(prompt: str, prefix: str, suffix: str) -> None:
+    for family in ("<fim_{}>", "<|fim_{}|>", "<[fim-{}]>"):
+
+        def written(text: str, family: str = family) -> str:
+            for short, name in (("<P>", "prefix"), ("<S>", "suffix"), ("<M>", "middle")):
+                text = text.replace(short, family.format(name))
+            return text
+
+        assert parted(written(prompt)) == PromptParts(written(prefix), written(suffix))
+
+
+@pytest.mark.parametrize(
+    "document",
+    [
+        "",
+        "one",
+        'M = "<fim_prefix>", "<fim_suffix>", "<fim_middle>"\nx = ',
+        'M = "<fim_prefix>", "<fim_suffix>", "<fim_middle>',
+        "if '[PREFIX]' in text and '[SUFFIX]' in text:\n    ",
+        "T = '<|fim_prefix|>{p}<|fim_suffix|>{s}<|fim_middle|>'\n",
+        "Write `<PRE>` and `<SUF>` and `<MID>`; ",
+        "<html>\n<PRE>\none",
+        "<s>one</s>",
+    ],
+)
+def test_a_document_that_names_markers_is_all_prefix(document: str) -> None:
+    assert parted(document) == PromptParts(document)
+    assert not has_markers(document)
 
 
 @pytest.mark.parametrize(
     "prompt",
     [
-        "",
-        "one",
-        "x<fim_prefix>one<fim_suffix>two<fim_middle>",
         "<fim_prefix>one<fim_middle>",
         "<fim_prefix>one<fim_suffix>two",
-        "<fim_prefix><fim_suffix><fim_suffix><fim_middle>",
         "<fim_middle>one<fim_prefix>two<fim_suffix>",
         "<fim_prefix>one<|fim_suffix|>two<fim_middle>",
-        "<file_sep>one<file_sep>two",
-        "<|repo_name|>x\n<|file_sep|>a.py\none",
         "[PREFIX]one[SUFFIX]two",
         "[SUFFIX]one",
-        "[SUFFIX]one[PREFIX]two[PREFIX]",
-        "<PRE>one<SUF>two<MID>",
+        "x<fim_prefix>one<fim_suffix>two<fim_middle>three",
     ],
 )
-def test_any_other_prompt_is_all_prefix(prompt: str) -> None:
-    assert parted(prompt) == Parts(prompt)
+def test_markers_that_make_no_template_are_all_prefix_and_told(prompt: str) -> None:
+    assert parted(prompt) == PromptParts(prompt)
+    assert has_markers(prompt)
+
+
+def test_files_without_a_repository_make_no_template() -> None:
+    assert parted("<file_sep>one<file_sep>two") == PromptParts("<file_sep>one<file_sep>two")
+
+
+def test_many_markers_that_a_document_names() -> None:
+    many = "'<fim_prefix>' '<fim_suffix>' '<fim_middle>' " * 20_000
+    for prefix, suffix in ((f"{many}\nx = ", "\n"), ("x = ", f"\n{many[:4500]}\n")):
+        prompt = f"<fim_prefix>{prefix}<fim_suffix>{suffix}<fim_middle>"
+        assert parted(prompt) == PromptParts(prefix, suffix)
+    files = f"<|repo_name|>shop\n<|file_sep|>a.py\n{many}<|file_sep|>b.py\n"
+    prompt = f"{files}<|fim_prefix|>{PREFIX}<|fim_suffix|>{SUFFIX}<|fim_middle|>"
+    assert parted(prompt) == PromptParts(PREFIX, SUFFIX, (("a.py", many),))

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codespec.tree import depths, leaf_sets, leaves, limit_leaves, path_probs, prefix
 from codespec.types import Draft
+from codespec.verify.tree import depths, leaf_sets, leaves, limit_leaves, path_probs, prefix
 from tests.drafters import tree
 
 FORKED = tree([7, 8, 9, 10, 11], [-1, -1, 0, 0, 2], [0.9, 0.1, 0.5, 0.4, 0.9])

@@ -1,4 +1,5 @@
-"""Where the asker ends a text: while it is generated, afterwards, and what may be sent before."""
+"""Ends of a text that the client sets: while it is generated, afterwards, and the text that may be
+sent before."""
 
 from __future__ import annotations
 
@@ -8,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from codespec.backends.fake import ByteTokenizer
-from codespec.engine.until import Until, UntilRule
+from codespec.suggest.until import Until, UntilRule
 from codespec.types import Trace
 
 TOKENIZER = ByteTokenizer()

@@ -1,4 +1,4 @@
-"""What is handed to a target at all, and how far rows are read."""
+"""Calls of a target in verification, and the rows of its logits that are read."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import numpy.typing as npt
 import pytest
 
 from codespec.backends.fake import FakeRows, FakeTarget
-from codespec.sampling import Sampler
 from codespec.types import Draft, SamplingParams
-from codespec.verify import accept, wellformed
+from codespec.verify.accept import accept, wellformed
+from codespec.verify.sampling import Sampler
 from tests.drafters import tree
 
 Q = np.full((2, 5), 0.2, np.float32)

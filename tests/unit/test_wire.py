@@ -23,6 +23,7 @@ from codespec.errors import (
     InputError,
     ModelError,
 )
+from codespec.next_edit import Dismissed, NextEdit, NextEditRequest, NextEdits, NoNextEdit
 from codespec.requests import Completion, CompletionRequest, Progress
 from codespec.types import SamplingParams, SourceStats, Trace
 
@@ -59,12 +60,41 @@ completions = st.builds(
         by_source=st.dictionaries(text, st.builds(SourceStats, n_drafted=st.integers(0, 9))),
     ),
 )
+edit_requests = st.builds(
+    NextEditRequest,
+    text=text,
+    cursor=st.integers(0, 9),
+    path=text,
+    document=text,
+    version=numbers,
+    bar=st.floats(0, 1),
+    where=st.sampled_from(["line", "file", "workspace"]),
+    dismissed=st.lists(st.builds(Dismissed, text, text, text), max_size=3).map(tuple),
+    deadline_ms=finite,
+)
+next_edits = st.builds(
+    NextEdits,
+    edits=st.lists(
+        st.builds(NextEdit, edits, text, text, st.integers(0, 9), st.floats(0, 1), text),
+        max_size=3,
+    ).map(tuple),
+    why=st.none() | st.sampled_from(NoNextEdit),
+    n_left=st.integers(0, 99),
+    ms=finite,
+)
 from_client = st.one_of(
     st.builds(wire.Hello, version=text, key=text, watch=st.booleans()),
     st.builds(
         wire.Complete,
         id=ids,
         request=requests.map(payload.pack),
+        document=text,
+        deadline_ms=finite,
+    ),
+    st.builds(
+        wire.FindEdits,
+        id=ids,
+        request=edit_requests.map(payload.pack),
         document=text,
         deadline_ms=finite,
     ),
@@ -121,6 +151,15 @@ def test_requests_survive_the_way(request: CompletionRequest) -> None:
 @given(completions)
 def test_completions_survive_the_way(completion: Completion) -> None:
     assert payload.unpack_completion(payload.pack(completion)) == completion
+
+
+@given(edit_requests, next_edits)
+def test_next_edits_survive_the_way(request: NextEditRequest, found: NextEdits) -> None:
+    assert payload.unpack_edit_request(payload.pack(request)) == request
+    message = wire.EditsFound(id=1, edits=payload.pack(found))
+    read = wire.read_blocking(io.BytesIO(wire.frame(message)).read, wire.daemon_decoder)
+    assert isinstance(read, wire.EditsFound)
+    assert payload.unpack_edits(read.edits) == found
 
 
 @given(st.builds(Progress, text, st.none() | edits))

@@ -10,12 +10,13 @@ import msgspec
 import pytest
 
 from codespec.config import ModelSettings
-from codespec.drafters.cost import CostCurve
-from codespec.engine.drafts import Choice, WorkspaceDrafts, dearest
+from codespec.cost.cost_curve import CostCurve
+from codespec.engine.draft_models import Choice, WorkspaceDrafts, dearest
 from codespec.errors import ModelError
-from codespec.models import drafts, registry
-from codespec.models.registry import BUNDLED_DRAFT, BUNDLED_TARGET, TIMES_DEARER, draft_paths
-from codespec.secrets import VERSION
+from codespec.models import distilled, resolve
+from codespec.models.bundled_pair import BUNDLED_DRAFT, BUNDLED_TARGET
+from codespec.models.resolve import TIMES_DEARER, draft_paths
+from codespec.rules.secrets import VERSION
 from tests.drafters import ScriptedDrafter
 
 
@@ -41,11 +42,11 @@ class Shelf:
         self, name: str, content: bytes = b"draft", workspace: str = "", secrets: int = VERSION
     ) -> Path:
         where = workspace or self.workspace
-        folder = drafts.folder(drafts.fingerprint(self.target), where)
+        folder = distilled.draft_folder(distilled.fingerprint(self.target), where)
         folder.mkdir(parents=True, exist_ok=True)
         (folder / name).write_bytes(content)
-        after = drafts.Measured(acceptance=0.5, speed=1.5, n_drafted=100)
-        record = drafts.DraftRecord(
+        after = distilled.DraftFigures(acceptance=0.5, speed=1.5, n_drafted=100)
+        record = distilled.DraftRecord(
             file=name,
             target="t",
             target_path=str(self.target),
@@ -58,7 +59,7 @@ class Shelf:
             after=after,
             secrets=secrets,
         )
-        (folder / drafts.RECORD).write_bytes(msgspec.json.encode(record))
+        (folder / distilled.RECORD).write_bytes(msgspec.json.encode(record))
         return folder / name
 
 
@@ -143,8 +144,8 @@ def test_the_choice_is_for_good_once_all_is_measured() -> None:
     small = [(ScriptedDrafter(), cheap), (ScriptedDrafter(), dear)]
     choice = Choice(target, small)  # pyright: ignore[reportArgumentType]
     assert choice.get() is small[1][0]
-    for pace in (target, cheap):
-        pace.is_measured = True
+    for tuner in (target, cheap):
+        tuner.is_measured = True
     dear.curve = CostCurve({1: 1.1})
     assert choice.get() is small[0][0]
     dear.curve = CostCurve({1: 0.9})
@@ -160,13 +161,13 @@ def test_the_bundled_target_is_one_of_several_for_large_targets_of_auto_alone(
 ) -> None:
     auto, none = ModelSettings(), ModelSettings(draft="")
     given = ModelSettings(draft=str(tmp_path / "draft.gguf"))
-    enough = TIMES_DEARER * registry.bundled(BUNDLED_TARGET).stat().st_size
+    enough = TIMES_DEARER * resolve.bundled(BUNDLED_TARGET).stat().st_size
     assert [p.name for p in draft_paths(auto, enough - 1)] == [BUNDLED_DRAFT]
     assert [p.name for p in draft_paths(auto, enough)] == [BUNDLED_DRAFT, BUNDLED_TARGET]
 
     def missing(name: str) -> Path:
         raise ModelError(f"{name} is missing from this installation")
 
-    monkeypatch.setattr(registry, "bundled", missing)
+    monkeypatch.setattr(resolve, "bundled", missing)
     assert draft_paths(given, enough) == (tmp_path / "draft.gguf",)
     assert draft_paths(none, enough) == ()

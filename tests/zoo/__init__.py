@@ -15,7 +15,7 @@ import gguf
 import numpy as np
 import numpy.typing as npt
 
-from codespec.models.registry import BUNDLED_TARGET, bundled
+from codespec.models.bundled_pair import BUNDLED_TARGET, bundled
 from tests.zoo.attentive import ATTENTIVE
 from tests.zoo.parts import N_CTX, N_FF, WIDTH, Animal, Keys
 from tests.zoo.recurrent import RECURRENT
@@ -34,21 +34,21 @@ def write(
     architecture: str,
     *,
     quantised: bool = True,
-    own_layer: bool = False,
+    mtp_head: bool = False,
     weights: Weights = lambda name, values: values,
     **changed: object,
 ) -> Path:
-    """A GGUF file. quantised: matrices in q8_0, else in f16. own_layer: with one that drafts for
+    """A GGUF file. quantised: matrices in q8_0, else in f16. mtp_head: with one that drafts for
     the others. weights: others in place of a tensor's, by its name. changed: keys that are others,
     with __ for the dots; None for one that is left out."""
     animal = ANIMALS[architecture]
-    layers = [*animal.layers, *([animal.own] if own_layer else [])]
+    layers = [*animal.layers, *([animal.own] if mtp_head else [])]
     keys: Keys = {
         "context_length": N_CTX,
         "embedding_length": WIDTH,
         "feed_forward_length": N_FF,
         "block_count": len(layers),
-        **({"nextn_predict_layers": 1} if own_layer else {}),
+        **({"nextn_predict_layers": 1} if mtp_head else {}),
         **animal.keys,
         **{key.replace("__", "."): value for key, value in changed.items()},
     }

@@ -13,10 +13,10 @@ N_FF = 128
 N_HEADS, N_KV_HEADS, HEAD = 4, 2, 32  # quantised caches have blocks of 32
 N_EXPERTS, N_USED, N_FF_EXPERT = 8, 2, 64
 WINDOW = 32
-"""Of attention that slides: shorter than any test's prompt."""
+"""Tokens in the window of sliding attention: fewer than in any test's prompt."""
 
 CONV, INNER, STATE = 4, 256, 16
-"""Of state-space layers: the convolution, what is inside, and what a channel remembers."""
+"""Widths of state-space layers: convolution, inner channels, states of a channel."""
 N_SSM_HEADS, N_GROUPS, DT_RANK = 4, 2, 8
 
 

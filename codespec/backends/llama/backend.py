@@ -1,4 +1,4 @@
-"""llama.cpp as a backend: what it runs on here, and what there is to say about a file."""
+"""llama.cpp as a backend: its device, models from GGUF files, and remarks for `codespec doctor`."""
 
 from __future__ import annotations
 
@@ -9,18 +9,20 @@ from collections.abc import Callable, Iterator
 from importlib.metadata import version
 from pathlib import Path
 
-from codespec import programs
 from codespec.backends.base import KvType, Model, Remark, TargetBackend
 from codespec.backends.llama import kernels
 from codespec.backends.llama.loader import build, gpu_backend, lib
 from codespec.backends.llama.memory import check_fits
 from codespec.backends.llama.model import load_model
-from codespec.backends.llama.nextn import layer_in
+from codespec.backends.llama.nextn import has_mtp_layer
 from codespec.backends.llama.trial import try_model
 from codespec.models.split import size_of
+from codespec.system import programs
 
 
 class LlamaBackend(TargetBackend):
+    """llama.cpp, for GGUF files."""
+
     name = "llama.cpp"
 
     def device(self) -> str:
@@ -34,14 +36,14 @@ class LlamaBackend(TargetBackend):
         where: str,
         *,
         n_gpu_layers: int = -1,
-        own_layer: bool = False,
+        mtp_head: bool = False,
         vocab_only: bool = False,
         on_progress: Callable[[float], None] = lambda share: None,
     ) -> Model:
         return load_model(
             Path(where),
             n_gpu_layers=n_gpu_layers,
-            own_layer=own_layer,
+            mtp_head=mtp_head,
             vocab_only=vocab_only,
             on_progress=on_progress,
         )
@@ -52,11 +54,11 @@ class LlamaBackend(TargetBackend):
     def try_out(self, where: str) -> None:
         try_model(Path(where))
 
-    def drafts_itself(self, where: str) -> bool:
-        return layer_in(Path(where))
+    def has_mtp_head(self, where: str) -> bool:
+        return has_mtp_layer(Path(where))
 
     def remarks(self) -> Iterator[Remark]:
-        """The device that models run on, and whether that is the best there is here."""
+        """Remarks on the device that computes models, and on a better one that goes unused."""
         for name, known in (
             ("CODESPEC_BACKEND", ("cpu", "cuda", "metal")),
             ("CODESPEC_KERNELS", ("off", *kernels.NAMES)),
@@ -70,7 +72,7 @@ class LlamaBackend(TargetBackend):
         yield Remark("ok", f"llama-cpp-python {llama}, models run on {device}")
         if device != "cpu":
             return
-        what = "products of matrices" + (" and attention" if kernels.attend() else "")
+        what = "products of matrices" + (" and attention" if kernels.computes_attention() else "")
         whose = f"our own ({kernels.NAME})" if kernels.NAME else f"llama.cpp's: {kernels.WHY_NOT}"
         yield Remark("ok", f"{what}: {whose}")
         if programs.find("nvidia-smi"):
@@ -88,7 +90,8 @@ class LlamaBackend(TargetBackend):
             )
 
     def remarks_on(self, where: str, kv_type: KvType) -> Iterator[Remark]:
-        """The kernels that multiply the model's matrices, and what that means."""
+        """Remarks on the kernels that multiply the model's matrices, and their effect on
+        exactness."""
         share = kernels.share_in(Path(where))
         is_cpu = gpu_backend() == "cpu"
         if is_cpu and kv_type == "f16" and share.is_all:

@@ -1,8 +1,8 @@
-"""What one pass reads: its tokens, their positions and sequences, and whose logits are wanted.
+"""The batch of a pass: tokens, their positions and sequence ids, and which logits are wanted.
 
 A chain is in sequence 0. A tree takes one sequence id per leaf: a node belongs to the sequences of
-the leaves below it, and attention sees exactly its ancestors (the unified KV cache stores each node
-once).
+the leaves below it, so that attention sees exactly its ancestors (tree attention: SpecInfer, Miao
+et al. 2024). The unified KV cache stores each node once.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import numpy.typing as npt
 
 from codespec.backends.llama.loader import lib
 from codespec.native import Batch as Cells
-from codespec.tree import depths, leaf_sets
 from codespec.types import Draft, Tokens
+from codespec.verify.tree import depths, leaf_sets
 
 MAIN = 0
 """Sequence id of the committed tokens."""
@@ -24,9 +24,9 @@ MAX_LEAVES = 8
 
 
 class Batch:
-    """llama.cpp's batch of at most `n_max` tokens, filled in place. Close it.
+    """A `llama_batch` of at most `n_max` tokens, filled in place. To be closed.
 
-    raw: what `llama_decode` takes.
+    raw: the `llama_batch`, for `llama_decode`.
     """
 
     def __init__(self, n_max: int) -> None:
@@ -37,14 +37,15 @@ class Batch:
         self._n_seq: npt.NDArray[np.int32] = view(self.raw.n_seq_id, (n_max,))
         self._want: npt.NDArray[np.int8] = view(self.raw.logits, (n_max,))
         self._cells = Cells(self._token, self._pos, self._want)
-        self._n_in_tree = n_max  # tokens that may name other sequences than MAIN
+        self._n_in_tree = n_max  # tokens whose sequence ids may be others than MAIN
         self.all_in_main()
 
     def lay(self, tokens: Tokens, draft: Draft, start: int, *, want_last: bool) -> list[int]:
-        """Committed tokens from position `start` on, then the draft's nodes. want_last: the logits
-        after the last of `tokens` and after each node are wanted, else none.
+        """Fill in committed tokens from position `start` on, then the draft's nodes.
 
-        Returns: the leaves of a tree, the s-th in sequence 1 + s; [] for a chain.
+        want_last: True for logits after the last of `tokens` and after each node, else none.
+
+        Returns: indices of a tree's leaves, the s-th in sequence 1 + s; [] for a chain.
         """
         n, k = len(tokens), len(draft)
         self.raw.n_tokens = n + k
@@ -63,8 +64,8 @@ class Batch:
         return leaves
 
     def lay_branches(self, branches: Sequence[int], tokens: Sequence[int], position: int) -> None:
-        """A token of each branch, all at one position; branch s is sequence 1 + s. All logits are
-        wanted."""
+        """Fill in a token of each branch, all at one position, with logits after each; branch s is
+        sequence 1 + s."""
         n = self.raw.n_tokens = len(branches)
         self._token[:n] = tokens
         self._pos[:n] = position
@@ -75,6 +76,7 @@ class Batch:
             self._put(i, [1 + branch])
 
     def close(self) -> None:
+        """Free the `llama_batch`."""
         lib.llama_batch_free(self.raw)
 
     def _put(self, i: int, sequences: Sequence[int]) -> None:
@@ -83,7 +85,7 @@ class Batch:
             self.raw.seq_id[i][j] = sequence
 
     def all_in_main(self) -> None:
-        """What is laid next names no other sequence."""
+        """Reset all sequence ids to MAIN, for passes over chains."""
         if self._n_in_tree:
             self._n_seq[: self._n_in_tree] = 1
             for i in range(self._n_in_tree):

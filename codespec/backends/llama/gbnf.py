@@ -1,9 +1,9 @@
-"""What a GBNF grammar asks of llama.cpp, found out before llama.cpp sees it.
+"""Cost check of a GBNF grammar before llama.cpp parses it.
 
-llama.cpp reads brackets by recursion, writes repetitions out, and follows every way to begin a
-rule through the rules it begins with, the same one again for each way there. It misses left
-recursion behind rules that are empty by way of others. So a short text can take all time or memory
-there is, or end the process. Here each rule is counted once, whatever leads to it.
+llama.cpp parses brackets by recursion, expands repetitions, and follows every way to begin a rule
+through the rules it begins with, the same one again for each way there. It misses left recursion
+behind rules that are empty by way of others. So a short grammar can take unbounded time or memory,
+or crash the process. Here each rule is counted once.
 """
 
 from __future__ import annotations
@@ -16,20 +16,20 @@ from typing import TypeAlias
 from codespec.errors import InputError
 
 _MAX_DEPTH = 256
-"""Its stack ends with some ten thousand."""
+"""Most nested brackets; llama.cpp's stack overflows at some ten thousand."""
 _MAX_WAYS = 1 << 16
-"""To begin one rule: these take seconds. A list of as many words has so many."""
+"""Most ways to begin one rule: these take seconds. A list of as many words has so many."""
 _MAX_SIZE = 1 << 22
-"""Of all that is written out and walked: half a second, some hundred megabytes."""
+"""Most symbols of the expanded grammar: half a second, some hundred megabytes."""
 
 _WAYS_ON = 32
-"""From each of several that may be left out, one after another, there is a way to each later one,
-and llama.cpp compares every way with all others."""
+"""Cost of an optional item behind other optional ones, in symbols: each adds a way to every later
+item, and llama.cpp compares every way with all others."""
 
 _NO_END = 2001
-"""What llama.cpp takes so many repetitions for, and more."""
+"""Number of repetitions from which on llama.cpp takes them as unbounded."""
 
-# Texts, characters and tokens may hold whatever is a sign elsewhere.
+# Literals, character classes and tokens may hold characters that are syntax elsewhere.
 _OPAQUE = r'"(?:\\.|[^"\\])*"?|\[(?:\\.|[^\]\\])*\]?|!?<[^>]*>?|\.'
 _COMMENT = re.compile(rf"({_OPAQUE})|#[^\r\n]*", re.S)
 _SYMBOL = re.compile(
@@ -41,8 +41,8 @@ _SYMBOL = re.compile(
 
 @dataclass(slots=True)
 class _Item:
-    """rule: what it refers to; "" for characters. Written out n times at most, `least` if that is
-    more than none."""
+    """An item of an alternative. rule: the rule that it refers to, "" for characters. llama.cpp
+    expands it `n` times at most, `least` times at least."""
 
     rule: str
     n_elements: int = 1
@@ -51,12 +51,14 @@ class _Item:
 
 
 _Rules: TypeAlias = dict[str, list[list[_Item]]]
-"""Name -> alternatives. As in llama.cpp, what is in brackets is a rule of its own: "name (1)"."""
+"""Rule name -> alternatives. As in llama.cpp, a bracket is a rule of its own: "name (1)"."""
 
 
 def check(grammar: str) -> None:
-    """Raises: InputError for a grammar that llama.cpp would not get done with. One that is wrong
-    in other ways is left to llama.cpp to refuse."""
+    """Check that llama.cpp can parse a grammar in bounded time and memory.
+
+    Raises: InputError where it cannot. Other errors in a grammar are left to llama.cpp.
+    """
     rules = _read(grammar)
     ways = _ways(rules)
     size = 0
@@ -116,7 +118,7 @@ def _read(grammar: str) -> _Rules:
 
 
 def _repeat(items: list[_Item], least: int, most: int) -> None:
-    """What this makes of the last one of them."""
+    """Apply a repetition of `least` to `most` times to the last item."""
     if most < least:
         raise InputError(
             f"the GBNF grammar repeats at least {least} times and at most {most}",
@@ -130,13 +132,16 @@ def _repeat(items: list[_Item], least: int, most: int) -> None:
 
 
 def _ways(rules: _Rules) -> dict[str, tuple[int, bool]]:
-    """Name -> how many ways there are to begin a rule, and whether it may be empty."""
+    """Rule name -> (number of ways to begin the rule, True if it may be empty)."""
     known: dict[str, tuple[int, bool]] = {}
     under_way: set[str] = set()
 
     def visit(rule: str, home: str) -> Generator[tuple[str, str]]:
-        """Yields what has to be known first. home: the rule at whose end this one stands, if it
-        does: to go on with that is to begin again, which llama.cpp notices."""
+        """Count the ways of one rule. Yields (rule, home) to be visited first.
+
+        home: the rule at whose end this one stands, "" for none: recursion into it is tail
+        recursion, which llama.cpp handles.
+        """
         under_way.add(rule)
         n, is_empty = 0, False
         for alternative in rules[rule]:

@@ -1,4 +1,4 @@
-"""Output that follows a grammar (GBNF, the format of llama.cpp), as a mask over the next token."""
+"""Grammar-constrained decoding: a mask over the next token from a GBNF grammar, by llama.cpp."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from codespec.errors import InputError
 class GrammarMask:
     """`sampling.LazyMask` of one request. The grammar's rule `root` describes the whole output.
 
-    Raises: InputError for text that is no grammar, or one that llama.cpp would not get done with.
+    Raises: InputError for text that is no grammar, or too costly for llama.cpp (`gbnf.check`).
     """
 
     def __init__(self, model: LoadedModel, grammar: str) -> None:
@@ -51,7 +51,7 @@ class GrammarMask:
         return False
 
     def allowed(self, emitted: Sequence[int]) -> npt.NDArray[np.int32]:
-        """Ids that may follow `emitted`. Costs a look at the whole vocabulary."""
+        """(n,) ids that may follow `emitted`, ascending. Checks the whole vocabulary."""
         self._follow(emitted)
         if self._is_over:
             return np.array(sorted(self._eog), np.int32)
@@ -63,7 +63,7 @@ class GrammarMask:
         return np.sort(ids) if len(ids) else np.array(sorted(self._eog), np.int32)
 
     def permits(self, emitted: Sequence[int], token: int) -> bool:
-        """Whether `token` is one of them. Microseconds."""
+        """True if `token` may follow `emitted`. Takes microseconds."""
         self._follow(emitted)
         return token in self._eog if self._is_over else self._allows(token)
 
@@ -76,9 +76,9 @@ class GrammarMask:
             lib.llama_sampler_reset(self._sampler)
             self._read, self._is_over = [], False
         for token in emitted[len(self._read) :]:
-            # llama.cpp ends the process when told of the end where its grammar does not allow it.
-            # A token that it allows may be none that it takes: one of several characters, where the
-            # grammar has some of them and then a token, not characters.
+            # llama.cpp ends the process on an end-of-generation token that its grammar does not
+            # allow. It may allow a token and then not accept it: one of several characters, where
+            # the grammar has some of them and then a token.
             self._is_over = self._is_over or not (
                 self._allows(token) and sampler_accepts(self._sampler, token)
             )
@@ -91,6 +91,7 @@ class GrammarMask:
         return bool(self._cells["logit"][0] == 0.0)
 
     def close(self) -> None:
+        """Free llama.cpp's sampler."""
         if self._sampler:
             lib.llama_sampler_free(self._sampler)
             self._sampler = None
@@ -101,8 +102,8 @@ class GrammarMask:
 
 @contextmanager
 def _unheard() -> Generator[None]:
-    """Descriptor 2 leads nowhere: of a grammar that it cannot read, llama.cpp prints the whole
-    text, which is a request's and must not get into a log."""
+    """Redirect standard error to nowhere: llama.cpp prints a grammar that it cannot parse, and a
+    request's text must not get into a log."""
     try:
         heard = os.dup(2)
     except OSError:  # it is closed

@@ -1,4 +1,4 @@
-"""Ctrl-C, or another request to end, while llama.cpp is at work."""
+"""Signals that ask the process to end, such as Ctrl-C, during calls of llama.cpp."""
 
 from __future__ import annotations
 
@@ -8,20 +8,25 @@ from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from types import FrameType
 
-from codespec.processes import ENDINGS
+from codespec.system.processes import TERMINATION_SIGNALS
 
 
 @contextmanager
 def interrupts_noted() -> Generator[Callable[[], bool], None, None]:
-    """What a signal's handler raises is raised in whatever Python code runs next; in a function
-    that llama.cpp calls it is lost, and so is that function's answer. Here the signal is noted, and
-    handled at the end. Gives whether one has come."""
+    """Note signals during a call of llama.cpp, and handle them after it. Yields a function that is
+    True once a signal came.
+
+    An exception of a signal's handler is raised in whatever Python code runs next; in a callback of
+    llama.cpp it would be lost, and so would the callback's result.
+    """
     noted: list[int] = []
 
     def note(number: int, _frame: FrameType | None) -> None:
         noted.append(number)
 
-    handlers = {n: h for n in (signal.SIGINT, *ENDINGS) if callable(h := signal.getsignal(n))}
+    handlers = {
+        n: h for n in (signal.SIGINT, *TERMINATION_SIGNALS) if callable(h := signal.getsignal(n))
+    }
     if threading.current_thread() is not threading.main_thread() or not handlers:
         yield lambda: False
         return

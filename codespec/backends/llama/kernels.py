@@ -1,14 +1,13 @@
-"""llama_cpp, with our own products of matrices and attention in its CPU backend (native/kernels).
+"""Hooks our CPU kernels (native/kernels) for matrix products and attention into llama.cpp.
 
-The backend asks functions before it multiplies matrices itself: `llamafile_sgemm`,
-`ggml_compute_forward_mul_mat_tiled` and, about experts, `ggml_compute_forward_mul_mat_id_tiled`. It
-has attention made by another, `ggml_compute_forward_flash_attn_ext`. The dynamic linker binds those
-names to the first library that has them: ours, if that is loaded before. Hence llama_cpp is
-imported here, after it, and nowhere else.
+Before llama.cpp's CPU backend multiplies matrices itself, it calls `llamafile_sgemm`,
+`ggml_compute_forward_mul_mat_tiled` and, for experts, `ggml_compute_forward_mul_mat_id_tiled`; for
+attention it calls `ggml_compute_forward_flash_attn_ext`. The dynamic linker binds those names to
+the first library that has them: ours, if that is loaded before. Hence llama_cpp is imported here,
+after it, and nowhere else.
 
-Linux on x86-64 alone; with CODESPEC_KERNELS=off, and wherever something is not as expected,
-llama.cpp multiplies as ever. Any of NAMES in that variable chooses other instructions than the
-best.
+Linux on x86-64 alone; with CODESPEC_KERNELS=off, and wherever a check fails, llama.cpp computes as
+ever. Any of NAMES in that variable chooses other instructions than the best.
 """
 
 from __future__ import annotations
@@ -28,7 +27,8 @@ from codespec.native import KERNELS
 
 
 def _load() -> Any:
-    """The library, its names visible to what is loaded later, or the reason why not."""
+    """The kernels' library, its symbols visible to libraries loaded later; or the reason why
+    not."""
     if os.environ.get("CODESPEC_KERNELS") == "off":
         return "switched off by CODESPEC_KERNELS"
     if "llama_cpp" in sys.modules:
@@ -59,8 +59,8 @@ def _load() -> Any:
 
 _library = _load()
 
-# Read on loading: of an exception that nobody catches, a debugger would tell pages, source text
-# that is passed on included.
+# Read on loading: else a debugger prints pages on an uncaught exception, source text in arguments
+# included.
 os.environ.setdefault("GGML_NO_BACKTRACE", "1")
 
 with openmp.short_waits():
@@ -68,7 +68,7 @@ with openmp.short_waits():
 
 
 def _names() -> list[str]:
-    """The instruction sets that this processor and they have, the best first."""
+    """The kernels' instruction sets that this processor has, the best first."""
     out: list[str] = []
     while not isinstance(_library, str) and (name := _library.codespec_kernels_name(len(out))):
         out.append(name.decode())
@@ -76,13 +76,13 @@ def _names() -> list[str]:
 
 
 def _theirs() -> Any:
-    """llama.cpp's library. What is looked up in it and those it needs is not ours."""
+    """llama.cpp's library. Symbols looked up in it are llama.cpp's, never ours."""
     backend: Any = llama_cpp.llama_cpp
     return backend._lib
 
 
 def _connect() -> tuple[str, str]:
-    """The instruction set, and why there is none."""
+    """Hook the kernels in. Returns: (instruction set, ""), or ("", the reason why not)."""
     if isinstance(_library, str):
         return "", _library
     try:
@@ -93,11 +93,11 @@ def _connect() -> tuple[str, str]:
 
 
 def _connect_to(theirs: Any) -> tuple[str, str]:
-    """Raises: AttributeError where llama.cpp lacks a function."""
+    """See `_connect`. Raises: AttributeError where llama.cpp lacks a function."""
     names = "mul_mat_tiled", "mul_mat_id_tiled", "flash_attn_ext"
     names = ["llamafile_sgemm", *(f"ggml_compute_forward_{name}" for name in names)]
     functions = [getattr(theirs, name, None) for name in names]
-    # First of all: from now on ours are called, and pass on what they do not take.
+    # Before any check: ours are called from now on, and pass on calls that they do not take.
     _library.codespec_kernels_connect(
         *(function and ctypes.cast(function, ctypes.c_void_p) for function in functions)
     )
@@ -116,10 +116,10 @@ def _connect_to(theirs: Any) -> tuple[str, str]:
 
 
 NAMES = _names()
-"""The instruction sets that can be used here, the best first."""
+"""The kernels' instruction sets that can be used here, the best first."""
 
 NAME, WHY_NOT = _connect()
-"""The instruction set that they use, as NAME; where llama.cpp multiplies "", and WHY_NOT."""
+"""Instruction set of the kernels in use; "" where llama.cpp computes, for the reason WHY_NOT."""
 
 
 def _are_right(check: Callable[[Any, Any], bool]) -> bool:
@@ -135,8 +135,10 @@ _is_in_use = bool(NAME)
 
 
 def use(wanted: bool, name: str = NAME) -> None:
-    """Multiply with them (one of NAMES) from now on, or as llama.cpp does; to compare. Models
-    loaded and contexts made later are such as is best for that."""
+    """Switch the kernels on or off, for comparisons; models and contexts made later fit the choice.
+
+    name: instruction set, one of NAMES.
+    """
     global _is_in_use
     if NAME:
         _is_in_use = wanted
@@ -144,8 +146,8 @@ def use(wanted: bool, name: str = NAME) -> None:
 
 
 @contextlib.contextmanager
-def left_out() -> Generator[None]:
-    """Meanwhile all is as llama.cpp does it; to compare."""
+def switched_off() -> Generator[None]:
+    """Switch the kernels off for a while, for comparisons."""
     use(False)
     try:
         yield
@@ -154,36 +156,40 @@ def left_out() -> Generator[None]:
 
 
 def in_use() -> list[str]:
-    """What of theirs computes: the instruction set, and "attention", if that is theirs, too."""
+    """Parts of the kernels in use: the instruction set, and "attention" if they compute it; [] for
+    none."""
     return [NAME, *["attention"] * _attends] if _is_in_use else []
 
 
 MAX_COPIED = 32 << 20
-"""Bytes of a model whose weights are kept twice: about what a processor's last cache holds. Where
-they come from memory in each pass, one token takes up to an eighth longer in that order."""
+"""Largest model, in bytes, whose weights are also kept in the order of products: about the size of
+a last-level cache. Weights from memory take a pass over one token up to an eighth longer in that
+order."""
 
 
 class Share(NamedTuple):
-    """What of a model's products they make."""
+    """Share of a model's matrix products that the kernels compute."""
 
     needs_order: bool
-    """Some only if llama.cpp leaves the weights as they are in the file: it copies some into an
-    order of its own, and then asks nobody."""
+    """True if llama.cpp must leave weights as they are in the file: it repacks some types into its
+    own order, and then calls none of the hooks."""
     is_all: bool
-    """All, so that a token's logits are the same to the bit in passes of any size, attention
-    included. That holds for chains: the branch of a tree that is kept lies elsewhere in the KV
-    cache than the same tokens would without it, and its sums are made in another order."""
+    """True if the kernels compute all products, so that a token's logits are the same to the bit in
+    passes of any width, attention included. That holds for chains: a tree's accepted branch lies
+    elsewhere in the KV cache than the same tokens would without it, and is summed in another order.
+    """
     others: tuple[str, ...] = ()
-    """ggml's names of the types of weights that llama.cpp multiplies, where some are theirs."""
+    """ggml's names of the weight types whose products llama.cpp computes."""
 
 
 NOTHING = Share(False, False)
 
 
 def share_in(path: Path) -> Share:
-    """Their share in the model of a GGUF file, or of all files of one that is split.
+    """The kernels' share in the model of a GGUF file, or of all files of a split one.
 
-    Nothing where it has experts that they do not multiply: llama.cpp's own order is faster then.
+    NOTHING for a mixture of experts that they cannot multiply: llama.cpp's own order is faster
+    then.
     """
     theirs = _theirs()
     if not _is_in_use:
@@ -201,14 +207,14 @@ def share_in(path: Path) -> Share:
 
 
 def _kinds_in(theirs: Any, path: Path) -> set[int] | None:
-    """Types of a file's matrices; None where it has experts and these are not ours, or is none."""
+    """Types of a file's matrices; None for no GGUF file, or for experts that are not ours."""
 
-    class Params(ctypes.Structure):
+    class _Params(ctypes.Structure):
         _fields_ = (("no_alloc", ctypes.c_bool), ("context", ctypes.c_void_p))
 
     at, number = ctypes.c_void_p, ctypes.c_int64
-    file = function(theirs, "gguf_init_from_file", at, ctypes.c_char_p, Params)(
-        os.fsencode(path), Params(True, None)
+    file = function(theirs, "gguf_init_from_file", at, ctypes.c_char_p, _Params)(
+        os.fsencode(path), _Params(True, None)
     )
     if not file:
         return None
@@ -223,10 +229,10 @@ def _kinds_in(theirs: Any, path: Path) -> set[int] | None:
 
 
 def has_amx() -> bool:
-    """Whether llama.cpp was built to multiply with AMX, for which it copies all kinds of weights.
+    """True if llama.cpp was built to multiply with AMX, for which it repacks all types of weights.
 
-    Compilers leave out most of what it tells the processor about its tiles (GCC 12 does), and the
-    process dies of the first product, by an illegal instruction:
+    Compilers (GCC 12) drop most of its tile configuration, so that the process ends by an illegal
+    instruction at the first product:
     https://github.com/ggml-org/llama.cpp/pull/26954
     """
     # Where its parts are libraries of their own, it may not be found: so on Windows, where no
@@ -236,15 +242,16 @@ def has_amx() -> bool:
 
 
 class _Override(ctypes.Structure):
-    """llama_model_tensor_buft_override: names of tensors as a regular expression, where they go."""
+    """llama_model_tensor_buft_override: tensor names as a regular expression, and their buffer
+    type."""
 
     _fields_ = (("pattern", ctypes.c_char_p), ("buffer_type", ctypes.c_void_p))
 
 
 def overrides(n_bytes: int) -> ctypes.Array[_Override] | None:
-    """Where llama.cpp is to keep the weights of a model of that size: a small one's also in the
-    order that products take them in. None where it is to do as ever; else to be kept until the
-    model is loaded."""
+    """Buffer types for the weights of a model of `n_bytes`: a small model's are also kept in the
+    order of products. None for llama.cpp's defaults. The array must live until the model is
+    loaded."""
     if n_bytes > MAX_COPIED or not _is_in_use:
         return None
     buffer_type = _weights()
@@ -252,7 +259,7 @@ def overrides(n_bytes: int) -> ctypes.Array[_Override] | None:
 
 
 def _weights() -> int | None:
-    """A type of buffer."""
+    """The kernels' buffer type; None where it cannot be used."""
     theirs = _theirs()
     try:
         buffer_type = _library.codespec_kernels_weights(
@@ -265,25 +272,24 @@ def _weights() -> int | None:
     return buffer_type if is_right else None
 
 
-def attend() -> bool:
-    """Whether they make attention, if llama.cpp is asked for it as one operation. Its own of that
-    kind is slower for a few tokens than products and a softmax apart, and differs by their number.
-    """
+def computes_attention() -> bool:
+    """True if the kernels compute flash attention. llama.cpp's own is slower for a few tokens than
+    separate products and softmax, and its results depend on the number of tokens."""
     return "attention" in in_use()
 
 
 def n_products() -> int:
-    """Products made by them so far."""
+    """Number of matrix products computed by the kernels so far."""
     return int(_library.codespec_kernels_count()) if NAME else 0
 
 
 def n_ordered() -> int:
-    """Matrices that are kept in the order of products just now."""
+    """Number of matrices kept in the order of products at present."""
     return int(_library.codespec_kernels_count_ordered()) if NAME else 0
 
 
 def n_attentions() -> int:
-    """The same of attention, a layer at a time."""
+    """Number of attention layers computed by the kernels so far."""
     return int(_library.codespec_kernels_count_attentions()) if NAME else 0
 
 
@@ -294,14 +300,14 @@ __all__ = [
     "NOTHING",
     "WHY_NOT",
     "Share",
-    "attend",
+    "computes_attention",
     "in_use",
-    "left_out",
     "llama_cpp",
     "n_attentions",
     "n_ordered",
     "n_products",
     "overrides",
     "share_in",
+    "switched_off",
     "use",
 ]

@@ -1,6 +1,6 @@
-"""Whether our own products and attention are right here, asked before they are used.
+"""Self-tests of our CPU kernels, run on this machine before the kernels are used.
 
-llama-cpp-python's version is pinned, but not who builds it, nor how.
+llama-cpp-python's version is pinned, but its compiler and build options are not.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ QUANTISED = {
     23: ("iq4_xs", 136, _Q8_K),
     39: ("mxfp4", 17, TYPE_Q8_0),
 }
-"""Weights of less than a byte: their names, the bytes of a block, what states are."""
+"""ggml's types of weights below a byte: name, bytes of a block, type of the activations."""
 _STATES = {TYPE_Q8_0: ("q8_0", 34, 32), _Q8_1: ("q8_1", 36, 32), _Q8_K: ("q8_K", 292, 256)}
-"""Their names, and the bytes and numbers of a block."""
+"""Types of quantised activations: name, bytes and numbers of a block."""
 _Q8_0 = np.dtype([("scale", np.float16), ("numbers", np.int8, 32)])
 
 _at, _number = ctypes.c_void_p, ctypes.c_int64
 
 
 class _Tensor(ctypes.Structure):
-    """ggml_tensor as native/kernels/hook.cpp has it."""
+    """Layout of ggml_tensor, as native/kernels/hook.cpp declares it."""
 
     _fields_ = (
         ("type", ctypes.c_int),
@@ -54,22 +54,23 @@ class _Tensor(ctypes.Structure):
 
 
 def function(theirs: Any, name: str, result: Any, *arguments: Any) -> Any:
-    """One of llama.cpp's, typed. Raises: AttributeError where it has none of that name."""
+    """A function of llama.cpp's library with its types. Raises: AttributeError where it is
+    missing."""
     out = theirs[name]
     out.restype, out.argtypes = result, arguments
     return out
 
 
 class Graph:
-    """Tensors of ggml, and what is computed with them."""
+    """A ggml context: its tensors, and graphs computed with them."""
 
     def __init__(self, theirs: Any, n_bytes: int = 1 << 20, no_alloc: bool = False) -> None:
-        class Params(ctypes.Structure):
+        class _Params(ctypes.Structure):
             _fields_ = (("n_bytes", ctypes.c_size_t), ("memory", _at), ("no_alloc", ctypes.c_bool))
 
         self._theirs = theirs
         theirs.ggml_cpu_init()
-        self._at = function(theirs, "ggml_init", _at, Params)(Params(n_bytes, None, no_alloc))
+        self._at = function(theirs, "ggml_init", _at, _Params)(_Params(n_bytes, None, no_alloc))
 
     def __enter__(self) -> Graph:
         return self
@@ -78,32 +79,35 @@ class Graph:
         function(self._theirs, "ggml_free", None, _at)(self._at)
 
     def tensor(self, kind: int, *sizes: int) -> int:
+        """A new tensor of a ggml type, with up to four sizes."""
         make = function(self._theirs, "ggml_new_tensor_4d", _at, _at, ctypes.c_int, *[_number] * 4)
         return int(make(self._at, kind, *(*sizes, 1, 1)[:4]))
 
     def allocate(self, buffer_type: int) -> int:
-        """Memory for all tensors, where there is none yet; a buffer, to be freed."""
+        """Allocate memory for all tensors. Returns: the buffer, to be freed; 0 for failure."""
         name = "ggml_backend_alloc_ctx_tensors_from_buft"
         return int(function(self._theirs, name, _at, _at, _at)(self._at, buffer_type) or 0)
 
     def attention(self, *sources: int, scale: float, bias: float = 0.0, cap: float = 0.0) -> int:
-        """sources: queries, keys, values, mask."""
+        """A flash attention tensor. sources: queries, keys, values, mask."""
         number = ctypes.c_float
         make = function(self._theirs, "ggml_flash_attn_ext", *[_at] * 6, *[number] * 3)
         return int(make(self._at, *sources, scale, bias, cap))
 
     def routed(self, *sources: int) -> int:
-        """sources: matrices of experts, states, which experts a token is routed to."""
+        """A product of experts. sources: matrices of experts, activations, experts of each
+        token."""
         return int(function(self._theirs, "ggml_mul_mat_id", *[_at] * 5)(self._at, *sources))
 
     def array(self, tensor: int, kind: type[np.generic], *shape: int) -> Any:
-        """Its memory as an array."""
+        """A tensor's memory as an array."""
         place = function(self._theirs, "ggml_get_data", _at, _at)(tensor)
         n_bytes = np.dtype(kind).itemsize * int(np.prod(shape))
         memory = memoryview((ctypes.c_uint8 * n_bytes).from_address(place)).cast("B")
         return np.frombuffer(memory, kind).reshape(shape)
 
     def compute(self, tensor: int, n_threads: int = 1) -> None:
+        """Compute a tensor and its sources."""
         graph = function(self._theirs, "ggml_new_graph", _at, _at)(self._at)
         function(self._theirs, "ggml_build_forward_expand", None, _at, _at)(graph, tensor)
         compute = function(
@@ -113,7 +117,7 @@ class Graph:
 
 
 def knows_tensors(theirs: Any) -> bool:
-    """Whether a ggml_tensor has what we read of it where we read it."""
+    """True if ggml_tensor has the layout that the kernels read."""
     with Graph(theirs) as context:
         sources = [
             context.tensor(TYPE_F32, 32, 3, 4),
@@ -134,7 +138,7 @@ def knows_tensors(theirs: Any) -> bool:
 
 
 def attends_right(ours: Any, theirs: Any) -> bool:
-    """Whether attention is made by ours, and comes out as by numpy."""
+    """True if the kernels compute attention, and its result equals numpy's."""
     length, n_queries, n_keys, n_heads, n_key_heads = 48, 5, 96, 6, 2
     rng = np.random.default_rng(1)
     with Graph(theirs) as context:
@@ -169,7 +173,7 @@ def attends_right(ours: Any, theirs: Any) -> bool:
 
 
 def routes_right(ours: Any, theirs: Any) -> bool:
-    """Whether products of experts are made by ours, and come out as by numpy."""
+    """True if the kernels compute products of experts, and the result equals numpy's."""
     n_experts, n_rows, n_blocks, n_used, n_tokens = 4, 37, 3, 2, 5
     rng = np.random.default_rng(3)
     with Graph(theirs) as context:
@@ -182,7 +186,7 @@ def routes_right(ours: Any, theirs: Any) -> bool:
         blocks = _blocks(rng, n_experts * n_rows, n_blocks)
         weights[:] = blocks.view(np.uint8).ravel()
         states = context.array(tensors[1], np.float32, n_tokens, n_used, 32 * n_blocks)
-        states[:] = rng.integers(-127, 128, states.shape)  # as bytes they are what they were
+        states[:] = rng.integers(-127, 128, states.shape)  # quantised to bytes they are unchanged
         states[..., ::32] = 127
         chosen = context.array(tensors[2], np.int32, n_tokens, n_used)
         chosen[:] = rng.permuted(np.tile(np.arange(n_experts), (n_tokens, 1)), axis=1)[:, :n_used]
@@ -197,8 +201,8 @@ def routes_right(ours: Any, theirs: Any) -> bool:
 
 
 def orders_right(ours: Any, theirs: Any, buffer_type: int) -> bool:
-    """Whether weights are kept in the order of products and multiplied from there, and are gone
-    with their buffer."""
+    """True if weights are kept in the order of products, multiplied from there, and freed with
+    their buffer."""
     rng = np.random.default_rng(2)
     n_blocks = 5
     weights, states = _blocks(rng, 37, n_blocks), _blocks(rng, 3, n_blocks)
@@ -222,9 +226,13 @@ def orders_right(ours: Any, theirs: Any, buffer_type: int) -> bool:
 
 
 def multiplies_right(ours: Any, theirs: Any) -> bool:
-    """Whether small products come out as by numpy and llama.cpp's own functions."""
+    """True if small products of every type equal numpy's and those of llama.cpp's own functions."""
     rng = np.random.default_rng(0)
-    n_rows, n_columns, n_blocks = 37, 43, 3  # more columns than are verified: others multiply them
+    n_rows, n_columns, n_blocks = (
+        37,
+        43,
+        3,
+    )  # more columns than in verification: other code multiplies them
 
     weights, states = (_blocks(rng, n, n_blocks) for n in (n_rows, n_columns))
     expected = _plain(states) @ _plain(weights).T
@@ -258,7 +266,7 @@ def multiplies_right(ours: Any, theirs: Any) -> bool:
 
 
 def _plain(blocks: Any) -> Any:
-    """(rows, numbers)"""
+    """(rows, numbers) float64 of q8_0 blocks."""
     numbers = blocks["numbers"].astype(np.float64) * blocks["scale"][..., None]
     return numbers.reshape(len(blocks), -1)
 
@@ -277,7 +285,7 @@ def _blocks(rng: np.random.Generator, n: int, n_blocks: int) -> Any:
 
 
 def _floats(kind: int, rng: np.random.Generator, n: int) -> tuple[Any, Any]:
-    """(n, 41), as they are stored and in double precision."""
+    """Random (n, 41) numbers, as they are stored and in double precision."""
     numbers = rng.normal(size=(n, 41)).astype(np.float16 if kind == TYPE_F16 else np.float32)
     if kind != _TYPE_BF16:
         return numbers, numbers.astype(np.float64)
@@ -286,7 +294,7 @@ def _floats(kind: int, rng: np.random.Generator, n: int) -> tuple[Any, Any]:
 
 
 def _states(theirs: Any, kind: int, rng: np.random.Generator, n: int, n_blocks: int) -> Any:
-    """(n, bytes), as llama.cpp makes them."""
+    """Random activations (n, bytes), quantised by llama.cpp."""
     name, n_bytes, n_numbers = _STATES[kind]
     out = np.zeros((n, n_blocks * n_bytes), np.uint8)
     for state in out:
@@ -303,7 +311,7 @@ def _address(array: Any) -> ctypes.c_void_p:
 def _product(
     ours: Any, weights: Any, states: Any, n_blocks: int, kind: int, state_kind: int
 ) -> Any:
-    """(columns, rows); None where they do not make it."""
+    """(columns, rows) product by the kernels; None where they do not take it."""
     out = np.zeros((len(states), len(weights)), np.float32)
     is_done = ours.llamafile_sgemm(
         *((ctypes.c_int * 2)(0, 1), len(weights), len(states), n_blocks),

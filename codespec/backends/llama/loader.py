@@ -1,4 +1,4 @@
-"""Loading GGUF files with llama.cpp: errors in words, metadata as `ModelInfo`."""
+"""GGUF files loaded with llama.cpp: metadata as `ModelInfo`, errors as messages for people."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from codespec.types import FileMarkers, FimOrder, FimTokens, ModelInfo
 lib: Any = llama_cpp
 
 
-# With addresses as plain numbers: to make a pointer object costs more than the call.
+# With addresses as integers: a pointer object costs more than the call.
 get_logits: Any = lib.llama_cpp._lib["llama_get_logits"]
 get_logits.restype = ctypes.c_void_p
 get_logits.argtypes = [ctypes.c_void_p]
@@ -38,7 +38,8 @@ def _address(thing: Any) -> int:
 
 
 def context_calls(context: Any, memory: Any, batch: Any, n_vocab: int, n_ctx: int) -> LlamaContext:
-    """For native code: what a context is called with. All of them must outlive it."""
+    """llama.cpp's functions for a context, by address, for native code. All arguments must outlive
+    it."""
     functions = lib.llama_cpp._lib
     return LlamaContext(
         _address(functions["llama_decode"]),
@@ -53,7 +54,7 @@ def context_calls(context: Any, memory: Any, batch: Any, n_vocab: int, n_ctx: in
 
 
 def encoder(vocabulary: Any, lead: bytes = b"", n_lead: int = 0) -> Encoder:
-    """Text to tokens of a vocabulary, which must outlive it."""
+    """Native tokenizer of a vocabulary, which must outlive it; arguments as of `native.Encoder`."""
     function = _address(lib.llama_cpp._lib["llama_tokenize"])
     return Encoder(function, _address(vocabulary), lead, n_lead)
 
@@ -62,8 +63,7 @@ _ACCEPT = _address(lib.llama_cpp._lib["llama_sampler_accept"])
 
 
 def sampler_accepts(sampler: Any, token: int) -> bool:
-    """Tell a sampler of a token; False where it does not take it, and is good for nothing more
-    until it is reset."""
+    """Let a sampler accept a token. False where that fails; the sampler must be reset then."""
     return accepts(_ACCEPT, _address(sampler), token)
 
 
@@ -76,7 +76,7 @@ _WANT_OF_MEMORY = (
     "insufficient memory",
     "failed to allocate",
     "unable to allocate",
-    "mem_buffer != null",  # ggml asserts what malloc gave
+    "mem_buffer != null",  # ggml asserts the result of malloc
 )
 _last_lines: deque[str] = deque(maxlen=30)
 
@@ -91,14 +91,14 @@ def _is_want_of_memory(line: str) -> bool:
 
 def _on_log(level: int, text: bytes, _user: object) -> None:
     line = _line(text.strip())
-    # Of what it says in passing, some holds the same words, and it is much.
+    # Other levels are many lines, some with the same words.
     if line and level in _FAULTS:
         _last_lines.append(line)
 
 
 def _on_abort(text: bytes) -> None:
-    """An assertion failed, which ends the process: the reason in one line and the next step in
-    another, in place of pages of a debugger's."""
+    """Callback of a failed assertion, which ends the process: prints its reason and the next step,
+    one line each, in place of a debugger's pages."""
     why = _line(text.strip()).rpartition("/")[2]
     cause, step = "the model file may be damaged", "Get the file again, or choose another model."
     if _is_want_of_memory(why):
@@ -107,7 +107,7 @@ def _on_abort(text: bytes) -> None:
             "Close other programs, or choose a smaller model.",
         )
     os.write(2, f"error: llama.cpp gave up, {cause}: {why}\n".encode())
-    if not faulthandler.is_enabled():  # else somebody wants to know where it was
+    if not faulthandler.is_enabled():  # else its traceback is wanted
         os.write(2, f"  {step}\n".encode())
         os._exit(1)
 
@@ -121,25 +121,25 @@ lib.llama_backend_init()
 
 
 def build() -> str:
-    """What computes from now on, and so what a pass costs: llama.cpp's version, what of our own."""
+    """Version of llama.cpp and the kernels in use: cost curves are stored apart by it."""
     return "+".join([llama_cpp.__version__, *kernels.in_use()])
 
 
-# Families with more in their attention than their files' keys need say, which llama.cpp knows:
-# scores fall with the distance (ALiBi), are capped, or tokens do not get all attention (sinks).
+# Architectures whose attention differs without a key in their files: scores fall with the distance
+# (ALiBi), are capped, or attention sinks take part of it.
 _BIASED, _CAPPED = {"baichuan", "bloom", "refact"}, {"gemma2"}
 _WITH_SINKS = {"deepseek4", "gpt-oss", "granite_swa", "hy_v4", "mimo2"}
 _ODD = _BIASED | _CAPPED | _WITH_SINKS
 
 _BYTES_OF_32: dict[KvType, int] = {"f16": 64, "q8_0": 34}
-"""Numbers; so many share a scale in q8_0."""
+"""Bytes of 32 numbers, which share a scale in q8_0."""
 
-# Families that learned each position of a text by itself: llama.cpp gives up at the first one more.
+# Architectures with learned position embeddings: llama.cpp aborts beyond the trained context.
 _COUNTING = {"gpt2", "starcoder"}
 
 
 class LoadedModel(Model):
-    """A GGUF file in memory, its vocabulary and what it says about itself."""
+    """A GGUF file in memory: weights, vocabulary and metadata."""
 
     def __init__(
         self, handle: Any, path: Path, backend: str, share: kernels.Share = kernels.NOTHING
@@ -150,9 +150,9 @@ class LoadedModel(Model):
         self.path = path
         self.backend = backend
         self.is_exact = share.is_all
-        """A token's logits are the same to the bit in passes of any size over chains."""
-        self.has_own_layer = False
-        """Whether a layer was loaded that drafts for the others (`mtp`)."""
+        """True if a token's logits are the same to the bit in passes of any width over chains."""
+        self.has_mtp_head = False
+        """True if the model's MTP head was loaded, see `mtp`."""
         self._info: ModelInfo | None = None
 
     def metadata(self, key: str) -> str:
@@ -165,15 +165,15 @@ class LoadedModel(Model):
         return min(n, self.info.n_ctx or n) if counts else n
 
     def has_plain_attention(self) -> bool:
-        """Whether it is such as our own kernels make: keys as long as values, whole registers of
-        them, scores neither capped nor less with the distance, all attention to tokens."""
+        """True if our kernels can compute the model's attention: keys as long as values, a multiple
+        of 16 numbers, no soft-capped scores, no ALiBi, no attention sinks."""
         kind = self.metadata("general.architecture")
 
         def number(key: str, otherwise: float = 0.0) -> float:
             try:
                 return float(self.metadata(f"{kind}.{key}") or otherwise)
             except ValueError:
-                return math.nan  # one for each layer: unlike anything below
+                return math.nan  # a list, one value a layer: fails every test below
 
         n_heads = int(lib.llama_model_n_head(self.handle))
         head = int(lib.llama_model_n_embd(self.handle)) / n_heads if n_heads > 0 else 0.0
@@ -234,8 +234,11 @@ class LoadedModel(Model):
         )
 
     def _fim_tokens(self, ids: dict[str, int]) -> FimTokens | None:
-        """Of the model's family, where it has a name; else the file's own where llama.cpp finds
-        them; else of the family whose texts the vocabulary has. ids: of the vocabulary's texts."""
+        """FIM markers: those of the model's family where the file names it; else the file's own
+        where llama.cpp finds them; else those of a family whose markers the vocabulary has.
+
+        ids: spelling of each token -> id.
+        """
         prefix, suffix, middle, repository, file = (
             int(f(self.vocab))
             for f in (
@@ -260,7 +263,7 @@ class LoadedModel(Model):
         return FimTokens(prefix, suffix, middle, order, files)
 
     def _ends(self, ids: dict[str, int], fim: FimTokens | None) -> frozenset[int]:
-        """Tokens that end the output: llama.cpp's, and markers, of which nothing is inserted."""
+        """End-of-generation ids: llama.cpp's, and markers, which are never part of a suggestion."""
         ends = {t for t in range(self.n_vocab) if lib.llama_vocab_is_eog(self.vocab, t)}
         ends |= {t for t in ends_in(ids) if lib.llama_vocab_is_control(self.vocab, t)}
         if fim is not None:
@@ -272,6 +275,28 @@ class LoadedModel(Model):
 
     def token_texts(self) -> list[str]:
         return [self.token_text(t) for t in range(self.n_vocab)]
+
+    @property
+    def special_tokens(self) -> dict[str, int]:
+        kinds = lib.LLAMA_TOKEN_ATTR_CONTROL | lib.LLAMA_TOKEN_ATTR_USER_DEFINED
+        return {
+            text: token
+            for token, text in enumerate(self.token_texts())
+            if text and lib.llama_vocab_get_attr(self.vocab, token) & kinds
+        }
+
+    def chat_prompt(self, messages: Sequence[tuple[str, str]]) -> str | None:
+        template = lib.llama_model_chat_template(self.handle, None)
+        if not template:
+            return None
+        encoded = [(role.encode(), text.encode("utf-8", "replace")) for role, text in messages]
+        chat = (lib.llama_chat_message * len(encoded))(*encoded)
+        n_bytes = lib.llama_chat_apply_template(template, chat, len(encoded), True, None, 0)
+        if n_bytes < 0:  # it knows templates by their text, and not this one
+            return None
+        made = ctypes.create_string_buffer(n_bytes + 1)
+        lib.llama_chat_apply_template(template, chat, len(encoded), True, made, n_bytes + 1)
+        return made.raw[:n_bytes].decode("utf-8", "replace")
 
     def _tokenizer_hash(self, texts: Sequence[str]) -> str:
         digest = hashlib.blake2b(digest_size=10)
@@ -287,7 +312,8 @@ class LoadedModel(Model):
             self.handle = None
 
 
-def writes_nothing(path: Path) -> ModelError:
+def not_generative(path: Path) -> ModelError:
+    """The error of a model that cannot generate text."""
     return ModelError(
         f"{path}: this model writes no text; it is made for embeddings or something else",
         "Choose a code model: codespec models recommend.",
@@ -295,19 +321,18 @@ def writes_nothing(path: Path) -> ModelError:
 
 
 def forget_causes() -> None:
-    """What was said up to now is of other calls: to be called before one that may fail."""
+    """Forget llama.cpp's log lines of earlier calls. To be called before a call that may fail."""
     _last_lines.clear()
 
 
 def wants_memory() -> bool:
-    """True if llama.cpp's last call failed for want of memory, by what it said since
-    `forget_causes`."""
+    """True if llama.cpp's last call ran out of memory, by its log lines since `forget_causes`."""
     return any(_is_want_of_memory(line) for line in _last_lines)
 
 
 def last_cause() -> str:
-    """Why llama.cpp's last call failed, in its own words, as ": ..." or "", of what it said since
-    `forget_causes`."""
+    """Reason why llama.cpp's last call failed, from its log lines since `forget_causes`: ": ..." or
+    ""."""
     words = (
         "error",
         "fail",

@@ -1,5 +1,5 @@
-"""How large a model is, and how much memory is free, to say no in words before the system does with
-a kill."""
+"""Memory check before a model is loaded: an error message instead of a process that the system
+kills."""
 
 from __future__ import annotations
 
@@ -9,12 +9,13 @@ from pathlib import Path
 from codespec.errors import ModelError
 from codespec.models.hardware import free_memory
 
-# Of the file's size: weights are most of what a loaded model takes, not all.
+# Memory of a loaded model over the size of its file: weights are most of it, not all.
 _OVERHEAD = 1.1
 
 
 def check_fits(path: Path, n_bytes: int) -> None:
-    """`n_bytes`: of all files. Raises: ModelError when that does not fit into free memory."""
+    """Check that a model fits into free memory. n_bytes: size of all its files. Raises:
+    ModelError."""
     needed, free = int(n_bytes * _OVERHEAD), free_memory()
     if needed > free:
         raise ModelError(
@@ -24,9 +25,11 @@ def check_fits(path: Path, n_bytes: int) -> None:
         )
 
 
-def ran_out(path: Path, what: str, step: str = "choose a smaller model") -> ModelError:
-    """The error of who got no memory for it while there seemed to be enough. what: "to load
-    it". step: what else helps."""
+def out_of_memory(path: Path, what: str, step: str = "choose a smaller model") -> ModelError:
+    """The error of an allocation that failed though memory seemed free.
+
+    what: its purpose, such as "to load it". step: another next step for the user.
+    """
     return ModelError(
         f"{path}: there is too little memory {what}{_limits()}",
         f"Close other programs, raise the limit if there is one (ulimit -v), or {step}.",
@@ -34,7 +37,7 @@ def ran_out(path: Path, what: str, step: str = "choose a smaller model") -> Mode
 
 
 def _limits() -> str:
-    """Limits that this process has below the machine's, as they are said behind something."""
+    """Memory limits of this process, as a text in parentheses; "" for none."""
     if sys.platform == "win32":
         return ""
     import resource

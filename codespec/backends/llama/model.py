@@ -1,4 +1,4 @@
-"""Models of llama.cpp, loaded: their tokenizer, contexts, and masks for grammars."""
+"""Loaded llama.cpp models: tokenizer, contexts, MTP head, and masks for grammars."""
 
 from __future__ import annotations
 
@@ -7,8 +7,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from codespec import pulse
-from codespec.backends.base import DraftingLayer, KvType, Target
+from codespec.backends.base import KvType, MtpHead, Target
 from codespec.backends.llama import kernels
 from codespec.backends.llama.grammar import GrammarMask
 from codespec.backends.llama.interrupts import interrupts_noted
@@ -18,18 +17,19 @@ from codespec.backends.llama.loader import (
     gpu_backend,
     last_cause,
     lib,
+    not_generative,
     wants_memory,
-    writes_nothing,
 )
-from codespec.backends.llama.memory import check_fits, ran_out
-from codespec.backends.llama.mtp import OpenTarget, OwnLayer
-from codespec.backends.llama.nextn import layer_in
+from codespec.backends.llama.memory import check_fits, out_of_memory
+from codespec.backends.llama.mtp import HiddenStateTarget, LlamaMtpHead
+from codespec.backends.llama.nextn import has_mtp_layer
 from codespec.backends.llama.target import LlamaTarget
 from codespec.backends.llama.tokenizer import LlamaTokenizer
 from codespec.errors import ModelError
-from codespec.models.registry import check_file
+from codespec.models.resolve import check_file
 from codespec.models.split import size_of
 from codespec.native import Encoder
+from codespec.system import pulse
 
 
 class LlamaModel(LoadedModel):
@@ -55,7 +55,7 @@ class LlamaModel(LoadedModel):
         kv_type: KvType = "f16",
         max_saved_bytes: int = 1 << 28,
     ) -> LlamaTarget:
-        kind = OpenTarget if self.has_own_layer else LlamaTarget
+        kind = HiddenStateTarget if self.has_mtp_head else LlamaTarget
         return kind(
             self,
             n_ctx=n_ctx,
@@ -64,8 +64,12 @@ class LlamaModel(LoadedModel):
             max_saved_bytes=max_saved_bytes,
         )
 
-    def own_layer(self, target: Target, kv_type: KvType = "f16") -> DraftingLayer | None:
-        return OwnLayer(self, target, kv_type=kv_type) if isinstance(target, OpenTarget) else None
+    def mtp_head(self, target: Target, kv_type: KvType = "f16") -> MtpHead | None:
+        return (
+            LlamaMtpHead(self, target, kv_type=kv_type)
+            if isinstance(target, HiddenStateTarget)
+            else None
+        )
 
     def grammar_mask(self, grammar: str) -> GrammarMask:
         return GrammarMask(self, grammar)
@@ -77,16 +81,17 @@ def load_model(
     n_gpu_layers: int = -1,
     vocab_only: bool = False,
     weights: bool = True,
-    own_layer: bool = False,
+    mtp_head: bool = False,
     on_progress: Callable[[float], None] = lambda _: None,
 ) -> LlamaModel:
     """Load a GGUF file; `vocab_only` reads metadata and tokenizer alone (tens of milliseconds).
 
-    weights: False to see whether it could be loaded; the model can then say what it is, no more.
-    own_layer: with the one that drafts for the others, where the file has one that can be used.
-    on_progress: told the share that is loaded, 0 to 1.
-    Raises: ModelError when the file is missing, no GGUF, damaged, not supported, too large for the
-        memory that is free, or of a model that writes no text.
+    weights: False to check that the file can be loaded; the model then has metadata alone.
+    mtp_head: True to load the MTP head, too, where the file has one that can be used.
+    on_progress: called with the loaded share, 0 to 1.
+
+    Raises: ModelError when the file is missing, no GGUF, damaged, not supported, too large for free
+        memory, or of a model that cannot generate text.
     """
     check_file(path)
     params = lib.llama_model_default_params()
@@ -114,26 +119,26 @@ def load_model(
         callback = lib.llama_progress_callback(told)
         params.progress_callback = callback
         forget_causes()
-        params.load_mtp = own_layer and layer_in(path)
+        params.load_mtp = mtp_head and has_mtp_layer(path)
         handle = lib.llama_model_load_from_file(os.fsencode(path), params)
         if not handle:
             if wants_memory():
-                raise ran_out(path, "to load it")
+                raise out_of_memory(path, "to load it")
             raise ModelError(
                 f"{path}: llama.cpp cannot load this model{last_cause()}",
                 "The file may be incomplete or of a newer format: download it again, or try "
                 "another.",
             )
     model = LlamaModel(handle, path, backend, share)
-    model.has_own_layer = bool(params.load_mtp)
+    model.has_mtp_head = bool(params.load_mtp)
     if not _writes_text(model):
         model.close()
-        raise writes_nothing(path)
+        raise not_generative(path)
     return model
 
 
 def _writes_text(model: LoadedModel) -> bool:
-    """True as far as the file says: a vocabulary, and no attention to what comes after a token."""
+    """True if the metadata are those of a causal decoder with a vocabulary."""
     kind = model.metadata("general.architecture")
     return (
         lib.llama_vocab_type(model.vocab) != lib.LLAMA_VOCAB_TYPE_NONE

@@ -1,8 +1,8 @@
-"""What llama.cpp has for layers that predict the token after next (MTP, "nextn" in GGUF): whether a
-file has one that we know how to use, and the hidden states that it goes on from.
+"""llama.cpp's support for MTP heads ("nextn" in GGUF): detecting them in files, and the hidden
+states that they draft from.
 
-Two of its functions are C++ and in no header that is installed, so they are looked up by the names
-that compilers on Linux and macOS give them. Where one is missing, no model has such a layer.
+Two of the functions are C++ and in no installed header, so they are looked up by their mangled
+names on Linux and macOS. Where one is missing, no model counts as having an MTP head.
 """
 
 from __future__ import annotations
@@ -25,17 +25,17 @@ if _hand_out is not None and _handed_out is not None:
     _handed_out.restype, _handed_out.argtypes = ctypes.c_void_p, [ctypes.c_void_p]
 
 FAMILIES = {"qwen35", "qwen35moe", "qwen3next", "glm4moe"}
-"""Architectures with one such layer, which has keys and values of its own and nothing else to
-remember. Each is tested: llama.cpp ends the process where it is asked for what it has not."""
+"""Architectures whose MTP head is one layer with keys and values as its only state. Each is tested:
+llama.cpp aborts the process for an unsupported one."""
 
 OF_WANTED_ONLY = {"qwen3next"}
-"""Those whose layer works out hidden states only where logits are wanted."""
+"""Architectures whose MTP head computes hidden states only where logits are wanted."""
 
 _LAYER = b".nextn.eh_proj.weight"
 
 
-def layer_in(path: Path) -> bool:
-    """Whether the model of a GGUF file, or of one that is split, has a layer that can draft."""
+def has_mtp_layer(path: Path) -> bool:
+    """True if the model of a GGUF file, or of a split one, has an MTP head that can draft."""
     if _hand_out is None or _handed_out is None:
         return False
     first, *others = files_of(path)
@@ -43,15 +43,15 @@ def layer_in(path: Path) -> bool:
 
 
 class _File:
-    """What a GGUF file says, without its weights."""
+    """Metadata and tensor names of a GGUF file, without its weights."""
 
     def __init__(self, path: Path) -> None:
-        class Params(ctypes.Structure):
+        class _Params(ctypes.Structure):
             _fields_ = (("no_alloc", ctypes.c_bool), ("context", ctypes.c_void_p))
 
         self._at = function(
-            _theirs, "gguf_init_from_file", ctypes.c_void_p, ctypes.c_char_p, Params
-        )(os.fsencode(path), Params(True, None))
+            _theirs, "gguf_init_from_file", ctypes.c_void_p, ctypes.c_char_p, _Params
+        )(os.fsencode(path), _Params(True, None))
 
     def __enter__(self) -> _File:
         return self
@@ -61,7 +61,8 @@ class _File:
             function(_theirs, "gguf_free", None, ctypes.c_void_p)(self._at)
 
     def value(self, name: str, result: Any, key: bytes, kind: int) -> Any:
-        """A key's value by the function of that name, None where it has none of that kind."""
+        """Value of a metadata key by the gguf function `name`; None where it has none of type
+        `kind`."""
         at, number = ctypes.c_void_p, ctypes.c_int64
         if not self._at:
             return None
@@ -97,12 +98,12 @@ def _has_layer(path: Path) -> bool:
         return file.has_tensor(_LAYER)
 
 
-def hand_out(context: Any, *, wanted_only: bool) -> None:
-    """From the next pass on a context hands out hidden states, of all tokens or of those whose
-    logits are wanted."""
+def enable_hidden_states(context: Any, *, wanted_only: bool) -> None:
+    """Let a context output hidden states from the next pass on, of all tokens, or of those alone
+    whose logits are wanted."""
     _hand_out(context, True, wanted_only)
 
 
-def handed_out(context: Any) -> int:
-    """Where those of the last pass are until the next one; 0: nowhere. Waits for a GPU."""
+def hidden_states_at(context: Any) -> int:
+    """Address of the last pass's hidden states, valid until the next; 0: none. Waits for a GPU."""
     return int(_handed_out(context) or 0)

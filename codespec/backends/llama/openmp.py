@@ -1,4 +1,4 @@
-"""How llama.cpp's threads wait for each other, where they are OpenMP's of GCC (Linux)."""
+"""Spin time of llama.cpp's threads, where they are those of GCC's OpenMP (Linux)."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import contextlib
 import os
 from collections.abc import Generator
 
-# How often a thread looks for work before it sleeps: 0.4 to 1.4 ms by processor, somewhat longer
-# than from one pass to the next. The default, ten times as long, is what others wait for a core
-# after each pass; and where a neighbour has one of the cores, what each of the hundreds of barriers
-# in a pass takes: the thread that all wait for is kept from that core by those that look.
+# Polls of a waiting thread before it sleeps: 0.4 to 1.4 ms by processor, somewhat longer than from
+# one pass to the next. With the default, ten times as long, others wait that long for a core after
+# each pass; and where a neighbour has one of the cores, each of the hundreds of barriers in a pass
+# takes as long: polling threads keep the one that all wait for off that core.
 SPINS = "30000"
 
 _SPINS, _POLICY = "GOMP_SPINCOUNT", "OMP_WAIT_POLICY"
@@ -17,8 +17,8 @@ _SPINS, _POLICY = "GOMP_SPINCOUNT", "OMP_WAIT_POLICY"
 
 @contextlib.contextmanager
 def short_waits() -> Generator[None]:
-    """For as long as the library is loaded, which is when it reads its settings: those of the user
-    come first, and processes that are started later get none of ours."""
+    """Set a short spin time while the library is loaded, which is when it reads its environment.
+    The user's own settings win, and child processes inherit none of ours."""
     if {_SPINS, _POLICY} & os.environ.keys():
         yield
         return

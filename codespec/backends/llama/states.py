@@ -1,9 +1,9 @@
-"""What a context's memory holds of the committed tokens, as bytes, and back.
+"""Saving and restoring the KV cache of a context's committed tokens, as bytes.
 
-Of layers whose attention slides, llama.cpp writes no more of a sequence than its next token sees.
-Such a state goes on as if nothing had happened, but cannot be cut back: tokens that would come into
-the window again are not there, and nobody says so. Of a whole context it writes all. That has
-another head; what follows is the same, and read as a sequence's where there is no other one.
+For layers with sliding-window attention llama.cpp writes no more of a sequence than its next token
+attends to. Such a state can be continued but not rolled back: tokens that would come into the
+window again are missing, without an error. Of a whole context it writes all. That has another
+header; the rest is the same, and can be read as the state of the only sequence.
 """
 
 from __future__ import annotations
@@ -16,14 +16,15 @@ import numpy as np
 from codespec.backends.checkpoints import State
 from codespec.backends.llama.batch import MAIN
 from codespec.backends.llama.loader import lib
-from codespec.backends.llama.undo import is_recurrent
+from codespec.backends.llama.rollback import is_recurrent
 
 _N_HEAD = 8
-"""Bytes before what the memory writes of a sequence: a mark, and the sequence."""
+"""Bytes of the header of a sequence's state: a magic number and the sequence."""
 
 
 class States:
-    """Of one context, which nothing has been read into yet. One thread only."""
+    """Reads and restores the state of one context, which must be empty at first. One thread
+    only."""
 
     def __init__(self, model: Any, context: Any) -> None:
         self._context = context
@@ -33,17 +34,18 @@ class States:
 
     @property
     def n_bytes(self) -> int:
-        """Of `read`, or a few more."""
+        """Size of the state that `read` returns, or a few bytes more."""
         if self._is_whole:
             return int(lib.llama_state_get_size(self._context))
         return int(lib.llama_state_seq_get_size(self._context, MAIN))
 
     def read(self) -> State:
-        """Empty where llama.cpp cannot say it. No other sequence may be in use."""
+        """The state of the committed tokens; empty where llama.cpp fails. No other sequence may be
+        in use."""
         return self._of_context() if self._is_whole else self._of_sequence()
 
     def restore(self, state: State) -> bool:
-        """Into an empty cache. False where llama.cpp does not take it."""
+        """Restore a state into an empty KV cache. False where llama.cpp refuses it."""
         return bool(lib.llama_state_seq_set_data(self._context, _pointer(state), len(state), MAIN))
 
     def _of_sequence(self) -> State:

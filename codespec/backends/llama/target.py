@@ -1,6 +1,6 @@
-"""A llama.cpp context as a `Target`: one batch per verification, logits on the rows in play.
+"""A llama.cpp context as a `Target`: one batch a verification, logits after its tokens alone.
 
-Copying a sequence in the unified cache copies no keys and values.
+Copying a sequence in the unified KV cache copies no keys and values.
 """
 
 from __future__ import annotations
@@ -12,12 +12,12 @@ from typing import NoReturn
 
 import numpy as np
 
-from codespec import pulse
 from codespec.backends.base import CancelledError, Capabilities, KvType, Target
 from codespec.backends.checkpoints import LEAST_HELD, Checkpoint, Checkpoints
 from codespec.backends.kv import CommittedTokens
 from codespec.backends.llama.batch import MAIN, MAX_LEAVES, Batch
-from codespec.backends.llama.context import Context, LogitsView, context_params
+from codespec.backends.llama.chunk_size import ChunkSize
+from codespec.backends.llama.context import LlamaContext, LogitsView, context_params
 from codespec.backends.llama.interrupts import interrupts_noted
 from codespec.backends.llama.loader import (
     LoadedModel,
@@ -25,43 +25,44 @@ from codespec.backends.llama.loader import (
     forget_causes,
     last_cause,
     lib,
+    not_generative,
     wants_memory,
-    writes_nothing,
 )
-from codespec.backends.llama.memory import ran_out
-from codespec.backends.llama.parts import Parts
+from codespec.backends.llama.memory import out_of_memory
+from codespec.backends.llama.rollback import n_sequences, rollback_of
 from codespec.backends.llama.states import States
-from codespec.backends.llama.undo import n_sequences, undo_of
 from codespec.errors import ModelError
 from codespec.native import Drafting, Ends, Rows, Stretch
-from codespec.processes import default_threads
+from codespec.system import pulse
+from codespec.system.processes import default_threads
 from codespec.types import NO_DRAFT, Draft, ModelInfo, Tokens
 
 # A pass over fewer tokens than this is too short to be worth interrupting, and calling back into
 # Python for every node of its graph would cost more than it could save.
 MIN_ABORTABLE = 32
 
-# States of fewer tokens are not worth putting aside, and one that saves no more is not restored.
+# States of fewer tokens are not saved, and one that saves no more prefill is not restored.
 _WORTH_SAVING = 64
-# Where a state cannot be cut back, one is kept at the last multiple of so many prompt tokens: what
-# is typed after it, or rejected, is read again from there.
+# Where the KV cache cannot roll back, a checkpoint is made at the last multiple of so many prompt
+# tokens: after an edit or a rejection tokens are recomputed from there.
 _CHECKPOINT_EVERY = 32
 
-# On a CPU, prompts are read in parts of so many tokens: quicker than 512 by a tenth, and less is
-# lost where a part is cut short; the least are never cut short.
-_CPU_PART, _LEAST_PART = 256, MIN_ABORTABLE // 2
+# Chunk of prefill on a CPU: faster than 512 by a tenth, and less is lost where a chunk is
+# cancelled; chunks of the least size are never cancelled.
+_CPU_CHUNK, _LEAST_CHUNK = 256, MIN_ABORTABLE // 2
 
 
-class LlamaTarget(Context, Target):
+class LlamaTarget(LlamaContext, Target):
     """`Target` over llama.cpp. One thread only.
 
     n_ctx:   size of the KV cache in tokens.
-    n_batch: most tokens of one pass; also how long a prefill runs between cancellation checks.
-    kv_type: of keys and values. Quantised values need flash attention, see below.
-    max_saved_bytes: for the states of documents that others took the place of, and of generations
-        that are left off (`hold`), of which the latest stay even where they take more.
+    n_batch: most tokens of one pass, and so of a prefill chunk between cancellation checks.
+    n_threads: CPU threads; 0 for `processes.default_threads`.
+    kv_type: number type of keys and values. Quantised values need flash attention.
+    max_saved_bytes: memory for saved states: of documents that others replaced in the KV cache, and
+        of paused generations (`checkpoint`), of which the latest stay even where they take more.
 
-    Raises: ModelError when the context does not fit into memory, or its kind not the model.
+    Raises: ModelError when the context does not fit into memory, or the model lacks `kv_type`.
     """
 
     def __init__(
@@ -82,7 +83,7 @@ class LlamaTarget(Context, Target):
         self._ctx = lib.llama_init_from_model(model.handle, params)
         if not self._ctx:
             if wants_memory():
-                raise ran_out(
+                raise out_of_memory(
                     model.path, f"for a context of {n_ctx} tokens", "set model.n_ctx lower"
                 )
             what = "Choose a smaller model" if kv_type == "f16" else 'Set model.kv_type = "f16"'
@@ -94,14 +95,14 @@ class LlamaTarget(Context, Target):
         self._memory = lib.llama_get_memory(self._ctx)
         if not self._memory:
             lib.llama_free(self._ctx)
-            raise writes_nothing(model.path)
+            raise not_generative(model.path)
         self.n_ctx = int(lib.llama_n_ctx(self._ctx))
         self.info: ModelInfo = dataclasses.replace(model.info, n_ctx=self.n_ctx)
         self._n_batch = int(lib.llama_n_batch(self._ctx))
-        most = min(self._n_batch, _CPU_PART) if model.backend == "cpu" else self._n_batch
-        self._parts = Parts(_LEAST_PART, most)
-        self._undo = undo_of(model.handle, self._memory)
-        rolls_back = self._undo.is_total
+        most = min(self._n_batch, _CPU_CHUNK) if model.backend == "cpu" else self._n_batch
+        self._chunk = ChunkSize(_LEAST_CHUNK, most)
+        self._rollback = rollback_of(model.handle, self._memory)
+        rolls_back = self._rollback.is_total
         self._states = States(model.handle, self._ctx)
         self._saved = Checkpoints(max_saved_bytes, can_truncate=rolls_back)
         full = self.n_ctx * model.kv_bytes_a_token(kv_type)
@@ -110,7 +111,7 @@ class LlamaTarget(Context, Target):
         max_draft = min(64, self._n_batch // 2)
         self.can = Capabilities(
             max_draft,
-            # Trees would be 1 to 3 % faster where passes over chains are exact.
+            # Chains where passes over them are exact: trees would be 1 to 3 % faster, not exact.
             max_leaves=1 if self.is_exact or not rolls_back else MAX_LEAVES,
             max_branches=min(MAX_LEAVES, 1 + max_draft) if rolls_back else 1,
             rolls_back=rolls_back,
@@ -121,7 +122,7 @@ class LlamaTarget(Context, Target):
         self.busy_s = 0.0
         self.read_ms = 0.0
         self._kv = CommittedTokens(self.n_ctx)
-        self._is_held = False  # all there is in the cache is kept elsewhere
+        self._is_held = False  # the KV cache equals a held checkpoint
         self._draft = NO_DRAFT
         self._leaf_nodes: list[int] = []
         self._batch = Batch(self._n_batch)
@@ -150,39 +151,39 @@ class LlamaTarget(Context, Target):
                 f"{len(tokens)} tokens do not fit the context of {self.n_ctx}",
                 "Set model.n_ctx higher, or completion.n_prefix_tokens lower.",
             )
-        # The last token is always decoded anew: its logits are what the caller is after.
+        # The last token is always decoded anew, for its logits.
         known = tokens[:-1]
         self._begin(known)
         self._late = cancelled
         n_reused = len(self._kv)
-        while len(tokens) - len(self._kv) > self._n_part:
-            self._read(tokens[len(self._kv) : len(self._kv) + self._n_part], cancelled)
-            if not self.can.rolls_back and self._parts.is_short:
+        while len(tokens) - len(self._kv) > self._n_chunk:
+            self._read(tokens[len(self._kv) : len(self._kv) + self._n_chunk], cancelled)
+            if not self.can.rolls_back and self._chunk.is_short:
                 self._put_aside()
         if not self.can.rolls_back:
             n = len(known) // _CHECKPOINT_EVERY * _CHECKPOINT_EVERY
             if n > len(self._kv):
                 self._read(tokens[len(self._kv) : n], cancelled)
                 self._put_aside()
-        self._undo.prompted(len(self._kv))
+        self._rollback.prompted(len(self._kv))
         return n_reused
 
     def _begin(self, known: Tokens) -> None:
-        """Make the cache hold the longest start of `known` that there is."""
+        """Reuse the longest cached or saved prefix of `known`; roll back the rest."""
         self._recall(known)
         self._cut(self._kv.common_prefix(known))
-        self._parts.begin()
+        self._chunk.begin()
 
     @property
-    def _n_part(self) -> int:
-        """Tokens to be read at a time. The last part is verified with a draft."""
-        return min(self._n_batch - self.can.max_draft, self._parts.n)
+    def _n_chunk(self) -> int:
+        """Tokens of a prefill chunk. The last chunk is part of the first verification pass."""
+        return min(self._n_batch - self.can.max_draft, self._chunk.n)
 
     def read_ahead(self, tokens: Tokens, cancelled: Callable[[], bool]) -> None:
         known = tokens[:-1]
         self._begin(known)
         while len(known) - len(self._kv) > 0:
-            self._read(known[len(self._kv) : len(self._kv) + self._n_part], cancelled)
+            self._read(known[len(self._kv) : len(self._kv) + self._n_chunk], cancelled)
             if not self.can.rolls_back:
                 self._put_aside()
 
@@ -195,44 +196,44 @@ class LlamaTarget(Context, Target):
         ms = (self.busy_s - busy_s) * 1e3 / len(part)
         self.read_ms = min(self.read_ms or ms, ms)
         self._kv.append(part)
-        self._parts.done()
+        self._chunk.done()
 
     def _recall(self, tokens: Tokens) -> None:
-        """Put the best start for `tokens` into the cache: what is there, or a state put aside."""
+        """Restore the saved state with the longest prefix of `tokens`, if that beats the cache."""
         n_here = self._kv.common_prefix(tokens)
-        n_here = self._undo.reach(n_here, len(self._kv))
+        n_here = self._rollback.reach(n_here, len(self._kv))
         n_there, checkpoint = self._saved.find(tokens)
         is_better = checkpoint is not None and n_there >= n_here + _WORTH_SAVING // 2
-        # Taken first: to put another aside may make room by forgetting this one.
+        # Taken first: saving another state may drop this one to make room.
         state = self._saved.take(checkpoint) if checkpoint is not None and is_better else None
         if self.can.rolls_back and (is_better or 2 * n_here < len(self._kv)):
-            self._put_aside()  # another document: this one's turn may come again
+            self._put_aside()  # another document: this one may be completed again
         if state is not None and checkpoint is not None:
             self._restore(Checkpoint(checkpoint.tokens, state))
 
     def _put_aside(self) -> None:
         if len(self._kv) < (_CHECKPOINT_EVERY if not self.can.rolls_back else _WORTH_SAVING):
             return
-        # Copied only where it may be kept: a large model's takes as long as some passes.
+        # Copied only where it can be kept: a large model's state takes as long as some passes.
         if not self._is_held and self._states.n_bytes <= self._saved.room:
             state = self._states.read()
             if len(state):
                 self._saved.add(self._kv.tokens, state)
 
-    def hold(self) -> Checkpoint:
+    def checkpoint(self) -> Checkpoint:
         held = self._saved.hold(self._kv.tokens, self._states.read())
         self._is_held = True
         return held
 
-    def take_back(self, held: Checkpoint) -> None:
+    def restore(self, held: Checkpoint) -> None:
         if not len(held.state):
             return
         if self.can.rolls_back:
             self._put_aside()
         self._restore(held)
 
-    def let_go(self, held: Checkpoint) -> None:
-        self._saved.let_go(held)
+    def release(self, held: Checkpoint) -> None:
+        self._saved.release(held)
 
     def _restore(self, checkpoint: Checkpoint) -> None:
         self._is_held = False
@@ -247,8 +248,8 @@ class LlamaTarget(Context, Target):
         for s in range(len(self._leaf_nodes)):
             lib.llama_memory_seq_cp(self._memory, MAIN, 1 + s, -1, -1)
         if len(draft):
-            self._undo.drafting(len(self._kv))
-        # The rest of a long prompt is as long a pass as any.
+            self._rollback.drafting(len(self._kv))
+        # A pass over the rest of a long prompt can be cancelled, too.
         late, self._late = self._late, None
         self._run(late if len(tokens) >= MIN_ABORTABLE else None)
         self._kv.append(tokens)
@@ -266,6 +267,7 @@ class LlamaTarget(Context, Target):
         n_draft: int,
         ms: float,
         interrupted: Callable[[], bool],
+        is_scored: bool = False,
     ) -> Stretch:
         self._batch.all_in_main()
         self._is_held = False
@@ -273,7 +275,7 @@ class LlamaTarget(Context, Target):
         limits = n_tokens, n_passes, min(n_draft, self.can.max_draft), ms
         pulse.computing(self.n_threads)
         try:
-            done = self._calls.stretch(drafting, emitted, *at, *limits, interrupted)
+            done = self._calls.stretch(drafting, emitted, *at, *limits, interrupted, is_scored)
         except BaseException:
             self._recover()
             raise
@@ -290,7 +292,7 @@ class LlamaTarget(Context, Target):
     def fork(self) -> None:
         self._n_forked = 0
         if self.can.max_branches == 1:
-            self._undo.drafting(len(self._kv))
+            self._rollback.drafting(len(self._kv))
             return
         for s in range(self.can.max_branches):
             lib.llama_memory_seq_cp(self._memory, MAIN, 1 + s, -1, -1)
@@ -307,7 +309,7 @@ class LlamaTarget(Context, Target):
 
     def join(self) -> None:
         if self.can.max_branches == 1:
-            self._kv.truncate(self._undo.cut(len(self._kv)))
+            self._kv.truncate(self._rollback.cut(len(self._kv)))
             return
         for s in range(self.can.max_branches):
             lib.llama_memory_seq_rm(self._memory, 1 + s, -1, -1)
@@ -364,7 +366,7 @@ class LlamaTarget(Context, Target):
         batch = self._batch.raw
         self._is_held = False
         started = time.perf_counter()
-        code = self.pass_over(batch)
+        code = self.run_pass(batch)
         self.busy_s += time.perf_counter() - started
         if code:
             self._failed(code, int(batch.n_tokens))
@@ -372,7 +374,7 @@ class LlamaTarget(Context, Target):
     def _failed(self, code: int, n_tokens: int) -> NoReturn:
         self._recover()
         if code == 2:
-            self._parts.lost()
+            self._chunk.lost()
             raise CancelledError
         raise ModelError(
             f"llama.cpp could not decode {n_tokens} tokens (code {code}){last_cause()}",
@@ -380,19 +382,19 @@ class LlamaTarget(Context, Target):
         )
 
     def _recover(self) -> None:
-        """Whatever part of a pass reached the cache goes; what was committed stays where it can be
-        told apart."""
+        """Roll back a failed pass: drop its tokens from the KV cache, and keep the committed ones
+        where that is possible."""
         self._leaf_nodes = []
         if self.can.rolls_back:
             for s in range(1, 1 + MAX_LEAVES):
                 lib.llama_memory_seq_rm(self._memory, s, -1, -1)
-        self._kv.truncate(self._undo.cut(len(self._kv)))
+        self._kv.truncate(self._rollback.cut(len(self._kv)))
 
     def _should_abort(self, _data: object) -> bool:
         pulse.step()
         return self._cancelled is not None and self._cancelled()
 
     def _cut(self, n: int) -> None:
-        """Nothing stays in the cache but the first `n` committed tokens, or fewer."""
+        """Roll the KV cache back to the first `n` committed tokens, or fewer."""
         if n < len(self._kv) or not n:
-            self._kv.truncate(self._undo.cut(n))
+            self._kv.truncate(self._rollback.cut(n))

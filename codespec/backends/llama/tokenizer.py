@@ -9,11 +9,11 @@ from codespec.backends.llama.loader import LoadedModel, encoder, lib
 from codespec.errors import ModelError
 from codespec.types import Tokens
 
-_MARK = b"\x01"  # merges with nothing
+_MARK = b"\x01"  # no tokenizer merges it with other bytes
 
 
 def _room() -> ctypes.Array[ctypes.c_char]:
-    """For the bytes of a token."""
+    """Buffer for the bytes of a token."""
     return ctypes.create_string_buffer(1024)
 
 
@@ -26,8 +26,9 @@ class LlamaTokenizer:
         self.n_vocab = model.n_vocab
         self._pieces: list[bytes] | None = None
         self.encoder = encoder(self._vocab)
-        """For native code, while the tokenizer lives."""
-        # SentencePiece models put a blank before each text: before this, which is dropped with it.
+        """Native form of `encode`, valid while the tokenizer lives."""
+        # SentencePiece models put a blank before each text: the mark takes it, and both are
+        # dropped.
         tokens = self.encode("x").tolist()
         if tokens and self._piece(tokens[0], _room()).startswith(b" "):
             self.encoder = encoder(self._vocab, _MARK, len(self.encode(_MARK)))
@@ -37,7 +38,8 @@ class LlamaTokenizer:
         return self._model.info.tokenizer_hash
 
     def encode(self, text: str | bytes) -> Tokens:
-        """Raises: ModelError for a vocabulary that lacks a byte, say."""
+        """See `types.Tokenizer`. Raises: ModelError where llama.cpp fails, as for a byte without a
+        token."""
         raw = text.encode() if isinstance(text, str) else text
         try:
             return self.encoder(raw)

@@ -1,5 +1,4 @@
-"""Whether llama.cpp would load a model file, asked in a process of its own: what it makes of a
-damaged one may be the end of that."""
+"""Trial of a model file in a process of its own, as a damaged one may crash llama.cpp."""
 
 from __future__ import annotations
 
@@ -10,13 +9,13 @@ from pathlib import Path
 
 from codespec.backends.llama.model import load_model
 from codespec.errors import ModelError
-from codespec.processes import how_it_ended, module_command
+from codespec.system.processes import how_it_ended, module_command
 
 
 def try_model(path: Path) -> None:
-    """Everything but the weights themselves, which may need more memory than is free now.
+    """Load a model but its weights, which may need more memory than is free now.
 
-    Cost: half a second, most of it to start a process. Raises: ModelError.
+    Cost: half a second, most of it to start a process. Raises: ModelError where it fails.
     """
     command = module_command(__name__, str(path))
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True)

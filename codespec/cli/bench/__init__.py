@@ -5,16 +5,18 @@ from __future__ import annotations
 import click
 
 from codespec.cli import LazyGroup
-from codespec.processes import ending_in_order
+from codespec.system.processes import ending_in_order
 
 _BENCHMARKS = {
     "all": "All of them, in a quarter of an hour.",
     "replay": "Decode a Git history again with each way of drafting.",
+    "rewrite": "Rewrite the windows around a history's edits, as next-edit models do.",
     "index": "Size and speed of the workspace index.",
     "quality": "Complete places of real files, and compare with what stood there.",
     "models": "How good models are on packages they never saw.",
     "drafts": "What draft models are worth in a workspace, and at which target's size.",
     "latency": "Type a history's edits again, key by key, through server and daemon.",
+    "edits": "Make commits again, hunk by hunk, and ask for the next edit after each.",
     "hop": "From a key to its suggestion, beside the model.",
     "curve": "Cost of a pass by its number of tokens.",
     "peers": "The same requests decoded by other systems, side by side.",

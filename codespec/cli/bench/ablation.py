@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import click
 from rich.console import Console
 
 from codespec.cli.bench.results import deliver, result_options
-from codespec.errors import InputError
+from codespec.errors import ConfigError, InputError
 
 
 @click.command()
@@ -66,8 +67,13 @@ def command(
     falls is left out together; where that costs more than 3 % on any target, the most valuable part
     comes back. Cells that are in the file of --output already are not measured again.
     """
-    from codespec_bench import ablation as bench  # pyright: ignore[reportMissingImports]
-    from codespec_bench import results as kept  # pyright: ignore[reportMissingImports]
+    if find_spec("codespec_bench.maintainers") is None:
+        raise ConfigError(
+            "`codespec bench ablation` is for maintainers, and no part of the installed package",
+            "Run it in a checkout of codespec's repository, after `make run` there.",
+        )
+    from codespec_bench import results as kept
+    from codespec_bench.maintainers import ablation as bench
 
     for given, known in ((targets, bench.TARGETS), (mechanisms, bench.MECHANISMS)):
         for name in given:
@@ -81,7 +87,7 @@ def command(
         if output is not None:
             kept.append(output, kept.stamped("ablation", [{**of, **row} for row in rows]))
 
-    job = bench.Job(
+    job = bench.AblationPlan(
         repos,
         targets or bench.TARGETS,
         mechanisms or bench.MECHANISMS,

@@ -76,7 +76,7 @@ def command(
                     click.echo(f"{outcome.step.name}: left out: {outcome.why}", err=True)
         else:
             everything.print_outcomes(outcomes, output)
-    if any(outcome.why == everything.INTERRUPTED for outcome in outcomes):
+    if any(outcome.cause == everything.LeftOutStep.INTERRUPTED for outcome in outcomes):
         raise SystemExit(INTERRUPTED)
     if not any(outcome.rows for outcome in outcomes):
         raise everything.nothing(outcomes)

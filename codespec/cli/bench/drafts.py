@@ -47,7 +47,7 @@ def command(
     as_json: bool,
     output: Path | None,
 ) -> None:
-    """What draft models are worth in WORKSPACE: that of the settings, the one distilled for it.
+    """Measure draft models for WORKSPACE: that of the settings, the one distilled for it.
 
     On places in files that distilling keeps aside: the share of a fixed draft of 4 that the target
     accepts; and the speed, where drafting is left to the planner, with this target by the clock,

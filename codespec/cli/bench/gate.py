@@ -64,7 +64,8 @@ def command(results: Path, baseline: Path, update: bool, tolerance: float, as_js
 
 
 def _held(rows: list[dict[str, Any]], file: Path) -> list[dict[str, Any]]:
-    """Raises: InputError where there are none: such a gate lets everything through."""
+    """The rows with figures to hold. Raises: InputError if there are none: such a gate lets
+    everything through."""
     if not rows:
         raise InputError(f"{file}: no figure in it that no machine changes", "Try bench replay.")
     return rows

@@ -24,6 +24,10 @@ from codespec.cli.bench.results import deliver, result_options
     help="Lines to type again.",
 )  # fmt: skip
 @click.option(
+    "--edits", "n_edits", default=30, show_default=True, type=click.IntRange(0),
+    help="Then so many places of one name in FILE are changed; each change asks for the next edit.",
+)  # fmt: skip
+@click.option(
     "--key-ms", default=120.0, show_default=True, type=FiniteRange(0), help="Time between keys."
 )
 @click.option(
@@ -49,6 +53,7 @@ def command(
     file: Path | None,
     workspace: Path | None,
     n_lines: int,
+    n_edits: int,
     key_ms: float,
     rest_ms: float,
     n_threads: int,
@@ -59,7 +64,8 @@ def command(
     output: Path | None,
 ) -> None:
     """Type lines of FILE again through a language server and a daemon of their own, and measure
-    what lies between a key and its suggestion, beside the model.
+    what lies between a key and its suggestion, beside the model; and between a change and the next
+    edit.
 
     Without FILE and --workspace: in an indexed workspace of a million tokens, made of the standard
     library.
@@ -72,6 +78,7 @@ def command(
         rows = hop.run(
             file.resolve() if file else None,
             workspace.resolve() if workspace else None,
-            n_lines, key_ms, rest_ms, {**chosen, "n_threads": n_threads}, n_storm, status.update,
+            n_lines, key_ms, rest_ms, {**chosen, "n_threads": n_threads}, n_edits, n_storm,
+            status.update,
         )  # fmt: skip
     deliver("hop", rows, as_json, output, hop.print_rows)

@@ -10,7 +10,7 @@ from rich.console import Console
 from codespec.cli.bench.results import deliver, result_options
 from codespec.config import load_settings
 from codespec.models import library
-from codespec.models.registry import BUNDLED_DRAFT, BUNDLED_TARGET, bundled
+from codespec.models.bundled_pair import BUNDLED_DRAFT, BUNDLED_TARGET, bundled
 from codespec.types import FimOrder
 
 _ORDERS: dict[str, tuple[FimOrder, ...]] = {

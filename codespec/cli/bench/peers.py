@@ -72,12 +72,12 @@ def command(
     the requests, and our own work. Interrupted (Ctrl-C), it tells of the requests that it finished.
     """
     from codespec_bench.peers import report
-    from codespec_bench.peers.run import Comparison
+    from codespec_bench.peers.run import PeerComparison
 
     chosen = model_settings(model, draft_model).get("model", {})
     if n_threads:
         chosen["n_threads"] = n_threads
-    comparison = Comparison(
+    comparison = PeerComparison(
         repo,
         load_settings({"model": chosen}),
         str(llama_server.absolute()) if llama_server else None,

@@ -10,7 +10,7 @@ import click
 from codespec.cli import draft_model_option, model_settings
 from codespec.cli.bench.results import can_be_written, deliver, result_options
 from codespec.config import load_settings
-from codespec.models.registry import draft_paths, target_path
+from codespec.models.resolve import draft_paths, target_path
 
 
 @click.command()
@@ -117,7 +117,7 @@ def command(
         deliver("replay-model", rows, as_json, output, replay_report.print_model_rows, [repo])
         return
     chosen = load_settings(model_settings(None, draft_model)).model
-    # Which is asked depends on the curve, whose model has no size.
+    # The draft model depends on the curve, whose target has no size.
     drafts = draft_paths(chosen, math.inf) if draft_model is not None else ()
     told = vocabulary or target_path(chosen)
     rows = replay_report.run(repo, told, commits, paths, curve, width, until, drafts, recorded)

@@ -1,4 +1,4 @@
-"""What all benchmarks share on the command line: how results are shown and kept."""
+"""Options and output that all benchmarks share on the command line."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from codespec.cli import print_json
 
 
 def can_be_written(_: click.Context, __: click.Parameter, file: Path | None) -> Path | None:
-    """Said at once, not after the measurements."""
+    """Callback of an option: fails before the measurements if the file cannot be written."""
     if file is not None and not os.access(file if file.exists() else file.parent, os.W_OK):
         raise click.BadParameter(f"{file} cannot be written")
     return file
 
 
 def result_options(f: Callable[..., Any]) -> Callable[..., Any]:
-    """--json and --output, for every benchmark; as_json and output."""
+    """Decorator with the options --json and --output of every benchmark: as_json and output."""
     f = click.option(
         "--output",
         type=click.Path(path_type=Path, dir_okay=False),
@@ -39,9 +39,9 @@ def deliver(
     show: Callable[[list[dict[str, Any]]], None],
     measured: Sequence[Path] = (),
 ) -> None:
-    """Print a benchmark's rows for machines, or `show` them to people, and keep them, also where
-    nobody reads what is printed any more. measured: folders of what was measured on, by whose
-    names, and histories where names are alike, rows of several in one file are told apart.
+    """Print a benchmark's rows for machines, or `show` them to people, and keep them, even if
+    nobody reads the printed ones any more. measured: folders that were measured on, by whose names,
+    and histories if names are alike, rows of several in one file are told apart.
 
     Raises: InputError.
     """

@@ -7,12 +7,12 @@ from pathlib import Path
 import click
 import msgspec
 
-from codespec import programs
 from codespec.cli import json_option, model_options, model_settings, print_json, printable
 from codespec.cli.doctor.findings import Finding, Level
 from codespec.config import Settings, load_settings
-from codespec.context.document import workspace_of
+from codespec.documents.from_disk import workspace_of
 from codespec.errors import CodespecError
+from codespec.system import programs
 
 _MARKS: dict[Level, tuple[str, str]] = {
     "ok": ("ok", "green"),
@@ -50,7 +50,7 @@ def command(
 
 
 def examine(path: Path, options: dict[str, dict[str, object]], *, measure: bool) -> list[Finding]:
-    """All checks, in order; a check that cannot be made is a finding."""
+    """Findings of all checks, in order; a check that cannot be made is a finding."""
     from codespec.cli.doctor import checks
 
     workspace = workspace_of(path / "any" if path.is_dir() else path)
@@ -64,13 +64,15 @@ def examine(path: Path, options: dict[str, dict[str, object]], *, measure: bool)
     found += checks.settings_in_force(settings, options)
     tokenizer = ""
     if not any(f.level == "error" for f in found):
-        from codespec.cli.doctor import model
+        from codespec.cli.doctor import edit_model_checks, model_checks
 
-        of_model, tokenizer = model.check(settings, measure=measure)
+        of_model, tokenizer = model_checks.check(settings, measure=measure)
         found += of_model
+        found += edit_model_checks.check(settings)
     found += checks.folders()
     found += checks.index(settings, workspace, tokenizer)
     found += checks.daemon(settings)
+    found += checks.next_edits(settings)
     found += checks.editors()
     found += checks.rules(settings, workspace, None if path.is_dir() else path)
     return found

@@ -13,21 +13,23 @@ from pathlib import Path
 
 import msgspec
 
-from codespec import __version__, programs
+from codespec import __version__
 from codespec.backends.registry import backend_of
 from codespec.cli.doctor.findings import Finding
 from codespec.config import Settings, config_path, origins
 from codespec.daemon import control
 from codespec.errors import CodespecError, ConfigError
-from codespec.folders import cache_dir, data_dir, log_dir, runtime_dir
 from codespec.index import upkeep
-from codespec.index.documents import why_left_out
-from codespec.index.ignore import IGNORE_FILES
-from codespec.index.openfiles import OpenFileRules
-from codespec.index.parse import select
+from codespec.index.indexed_file import why_left_out
 from codespec.index.parsers import ParserDiedError, Parsers
-from codespec.index.scan import NOT_TEXT, is_text_name, read_file
-from codespec.index.text import normalise
+from codespec.index.selection import LeftOut, select
+from codespec.index.walk import is_text_name, read_file
+from codespec.rules.ignore import IGNORE_FILES
+from codespec.rules.open_files import OpenFileRules
+from codespec.syntax.text import normalise
+from codespec.system import programs
+from codespec.system.folders import cache_dir, data_dir, log_dir, runtime_dir
+from codespec.usage.statistics import Stats
 
 _PATIENCE_S = 10
 _PROBE_BYTES = 1 << 20
@@ -35,7 +37,7 @@ _MIN_NEOVIM = (0, 10)
 
 
 def build(settings: Settings) -> Iterator[Finding]:
-    """Versions, and whether the model runs where it could run best."""
+    """Findings on versions, and on the device: the model may run on a slower one than it could."""
     system = f"{platform.system()} {platform.machine()}, Python {platform.python_version()}"
     yield Finding("build", "ok", f"codespec {__version__} on {system}")
     try:
@@ -57,7 +59,7 @@ def build(settings: Settings) -> Iterator[Finding]:
 def settings_in_force(
     settings: Settings, options: Mapping[str, Mapping[str, object]]
 ) -> Iterator[Finding]:
-    """Every setting that something sets, and where it comes from. options: from flags."""
+    """Every setting that a file, a variable or a flag sets, and its origin. options: from flags."""
     path = config_path()
     exists = "" if path.is_file() else ", which does not exist; none is needed"
     yield Finding("settings", "ok", f"settings file: {path}{exists}")
@@ -72,8 +74,8 @@ def settings_in_force(
 
 
 def folders() -> Iterator[Finding]:
-    """Whether they can be written, which nothing tells but writing: a disk may be full, or a quota
-    used up."""
+    """Findings on the folders in use. Only writing tells that one can be written: a disk may be
+    full, or a quota used up."""
     said: dict[str, str] = {}  # one folder may be for two things
     for folder in (cache_dir, data_dir, log_dir, runtime_dir):
         try:
@@ -94,7 +96,8 @@ def folders() -> Iterator[Finding]:
 
 
 def index(settings: Settings, workspace: Path, tokenizer_hash: str) -> Iterator[Finding]:
-    """tokenizer_hash: of the model in use, "" where it cannot be told."""
+    """Findings on the workspace's index. tokenizer_hash: of the model in use, "" if it cannot be
+    told."""
     if not settings.index.enabled:
         yield Finding(
             "index", "warning", "indexing is switched off", "Set index.enabled = true to draft."
@@ -103,8 +106,8 @@ def index(settings: Settings, workspace: Path, tokenizer_hash: str) -> Iterator[
     root = os.path.realpath(workspace)
     quoted = shlex.quote(root)
     try:
-        # One that is being built, or was left off before there was anything, is none yet.
-        found = [s for s in upkeep.all_status(root) if s.problem != upkeep.NOT_BUILT]
+        # An index that is being built, or whose first build was interrupted, is none yet.
+        found = [s for s in upkeep.all_status(root) if s.is_built]
     except ConfigError as e:
         yield Finding("index", "error", e.message, e.hint)
         return
@@ -175,8 +178,21 @@ def daemon(settings: Settings) -> Iterator[Finding]:
             )
 
 
+def next_edits(settings: Settings) -> Iterator[Finding]:
+    """Next edits by the settings, and what became of them."""
+    edits = settings.edits
+    if not edits.enabled:
+        yield Finding("next edits", "note", "off", "Set edits.enabled = true to have them.")
+        return
+    counts = Stats().next_edits()
+    said = "none shown yet"
+    if counts:
+        said = f"{counts[0].n_shown} shown, {counts[0].n_accepted} accepted"
+    yield Finding("next edits", "ok", f"on, eagerness {edits.eagerness}, {edits.where}: {said}")
+
+
 def editors() -> Iterator[Finding]:
-    """Which editors are there. Asks only programs of the user's own path for their version."""
+    """Editors that are installed. Asks only programs of the user's own path for their version."""
     found = False
     if path := programs.find("nvim"):
         found = True
@@ -225,7 +241,7 @@ def _neovim(path: str) -> Finding:
 
 
 def rules(settings: Settings, workspace: Path, file: Path | None) -> Iterator[Finding]:
-    """What keeps files out. file: to be asked about, too."""
+    """Rules that exclude files. file: one to be asked about, too."""
     there = [name for name in sorted(IGNORE_FILES) if (workspace / name).is_file()]
     named = ", ".join(there) or "none"
     yield Finding(
@@ -265,20 +281,21 @@ def rules(settings: Settings, workspace: Path, file: Path | None) -> Iterator[Fi
 
 
 def _why_not_indexed(file: Path, workspace: Path, max_file_bytes: int) -> str:
-    """What the index finds in a file that no rule excludes and leaves it out for, or ""."""
+    """The reason why the index leaves out a file that no rule excludes, or ""."""
     real = os.path.realpath(file)
     path = Path(os.path.relpath(real, os.path.realpath(workspace))).as_posix()
     if not is_text_name(path):
-        return NOT_TEXT
+        return LeftOut.NAME_NOT_UTF8.text
     loaded = read_file(real, max_file_bytes)
     if loaded is None:
         return f"it cannot be read, or is larger than index.max_file_bytes = {max_file_bytes}"
     data, _ = loaded
     if why_not := why_left_out(path, data):
-        return why_not
+        return why_not.text
     source = normalise(data.decode()).encode()
     try:
         with Parsers(1) as parsers:
-            return parsers.select(path, source).why_not
+            why_not = parsers.select(path, source).why_not
     except ParserDiedError:
-        return select(path, source, parse=False).why_not
+        why_not = select(path, source, parse=False).why_not
+    return why_not.text if why_not else ""

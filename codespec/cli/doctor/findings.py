@@ -1,4 +1,4 @@
-"""What a check says."""
+"""Findings of the doctor's checks."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ Level: TypeAlias = Literal["ok", "note", "warning", "error"]
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """level: "error", something does not work; "warning", it works worse than it could; "note",
-    nothing is wrong, but there is a choice. next_step: what to do about it."""
+    """One finding. area: the check it comes from. level: "error", something does not work;
+    "warning", it works worse than it could; "note", nothing is wrong, but there is a choice.
+    next_step: the remedy."""
 
     area: str
     level: Level

@@ -1,13 +1,13 @@
 // Sixteen rows by sixteen columns in one instruction: the tiles of Intel's AMX (Xeon, from Sapphire
 // Rapids), for prompts.
 //
-// Weights in the order of panels.h are a tile as they are. Its products are exact, and take the way
-// through the first cache to where sums are made as in other products: so they are the same to the
-// bit. Where there are few columns, bringing weights into order takes most of the time, which
-// remains.
+// Weights in the order of panels.h are a tile as they are. A tile's integer products are exact;
+// they go through the L1 cache to code that scales and sums them as other products, so results are
+// the same to the bit. With few columns most of the time is ordering the weights, which tiles do
+// not save.
 //
-// The instructions are written out: not all compilers have functions for them, and GCC 12 does not
-// know what its own read and write.
+// The instructions are inline assembly: not all compilers have intrinsics for them, and GCC 12's
+// lack their reads and writes of memory.
 #include <immintrin.h>
 
 #include <cstddef>
@@ -29,8 +29,8 @@ struct TileConfig {
 };
 static_assert(sizeof(TileConfig) == 64);
 
-// Of two products, one begun after the other: sums in tiles 0 and 1, columns in 4 and 5, weights in
-// 6 and 7. All of them are this thread's while the object lives.
+// Tiles of two products, one begun after the other: sums in tiles 0 and 1, columns in 4 and 5,
+// weights in 6 and 7. This thread owns all tiles while the object lives.
 class Tiles {
  public:
   Tiles(int n_columns, int column_bytes) {
@@ -50,7 +50,7 @@ class Tiles {
   Tiles(const Tiles&) = delete;
   Tiles& operator=(const Tiles&) = delete;
 
-  // Columns are signed. `other`, what the other product has come to, is stored meanwhile.
+  // Columns are signed. The result of the other product is stored to `other` meanwhile.
   template <int kWhich, bool kIsSigned>
   [[gnu::always_inline]] static inline void multiply(const std::byte* columns,
                                                      std::int64_t column_bytes,

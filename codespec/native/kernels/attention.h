@@ -22,7 +22,7 @@
 namespace codespec {
 namespace {
 
-constexpr int kRows = 16;                                    // of so many keys there is a multiple
+constexpr int kRows = 16;                                    // keys are a multiple of it
 constexpr int kBlock = 64;                                   // keys at a time
 constexpr auto kMinusInfinity = static_cast<short>(0xfc00);  // in half precision
 
@@ -174,7 +174,7 @@ inline void turn(const std::byte* rows, std::int64_t stride, std::int64_t length
   }
 }
 
-// Of `V`, besides: `is_open`, whether any of some halves is above minus infinity.
+// `V` also has `is_open`: true if any of some halves is above minus infinity.
 template <class V>
 class Attend {
   using Register = typename V::Register;
@@ -182,7 +182,7 @@ class Attend {
   static_assert(kBlock % kRows == 0 && kRows % kLanes == 0);
   static constexpr float kLowest = -1e30F;  // finite: minus infinity less itself is no number
 
-  // What a tile needs, one after the other, in floats.
+  // Work memory of a tile, one array after the other, in floats.
   struct Memory {
     float *queries, *out, *scores, *sums, *highest, *factors;
     std::byte* keys;  // half-precision numbers

@@ -48,9 +48,9 @@ struct Dot {
   }
 };
 
-// The same for two tiles of rows at once, which share what a column's numbers take to fetch. Where
-// few columns are multiplied, products do not take the time: then sixteen rows are more streams of
-// memory than the processor foresees, and more than its registers hold.
+// The same for two tiles of rows at once, which share the loads of a column's numbers. With few
+// columns products are not the bottleneck: sixteen rows are then more memory streams than hardware
+// prefetchers follow, and more than the registers hold.
 template <class Numbers>
 struct Pairs : Groups<Pairs<Numbers>> {
   using Half = Small<Dot, Numbers>;

@@ -10,8 +10,8 @@ struct Pairs {
   using Column = std::uint16_t;
   using Mask = __mmask32;
   static constexpr int kBytes = 2, kStep = 32;
-  // Few columns take less time than their rows take from memory. To run ahead of what is fetched
-  // then slows that down; a second panel, whose rows are there, gives it time.
+  // Few columns take less time than to read their rows from memory. Running ahead of the prefetch
+  // slows it down; a second panel, whose rows are in the cache, gives it time.
   static constexpr int kAhead = 4, kPanels = 2;
   static __m512i load(const std::byte* p) { return _mm512_loadu_si512(p); }
   static __m512i load(const std::byte* p, Mask some) { return _mm512_maskz_loadu_epi16(some, p); }

@@ -58,7 +58,7 @@ struct Single : OneByOne {
   static __m512 load(const std::byte* p, __mmask16 some) { return _mm512_maskz_loadu_ps(some, p); }
 };
 
-// Where the register must be whose total comes out in lane i.
+// Place of the register whose total ends up in lane i.
 constexpr int place_of(int i) {
   constexpr int kLane[] = {0, 8, 4, 12}, kWithin[] = {0, 2, 1, 3};
   return kLane[i / 4] + kWithin[i % 4];
@@ -86,7 +86,7 @@ constexpr int place_of(int i) {
                        _mm512_shuffle_ps(two[0], two[1], 0xdd));
 }
 
-// As many rows by N columns as there are sums for. kLength: of all rows, 0 for any.
+// Products of kRows rows by N columns at a time. kLength: numbers of a row, 0 for any.
 template <int N, class Kind, int kLength>
 struct Tile {
   static constexpr bool kIsLong = kLength == 0;
@@ -96,7 +96,7 @@ struct Tile {
   static constexpr int kStep = Kind::kStep, kWhole = 32;  // two bytes each make a line
   using Column = typename Kind::Column;
 
-  // Columns are of `n` numbers each. What is wanted of the rows is written.
+  // Columns have `n` numbers each. Only the wanted rows are written.
   static void multiply(const std::byte* rows, std::int64_t stride, const Column* columns,
                        std::int64_t n, float* out, std::int64_t out_stride, __mmask16 wanted) {
     const std::int64_t length = kIsLong ? n : kLength;
@@ -217,7 +217,7 @@ void bring_together(const std::byte* from, std::int64_t stride, std::int64_t n, 
     std::memcpy(out, from, sizeof *out * static_cast<std::size_t>(length));
 }
 
-// What the columns may take, in numbers, to stay in a core's cache.
+// Most numbers of columns that stay in a core's cache.
 constexpr std::int64_t kCached = 1 << 16;
 
 // Rows from `begin` to `end` by n columns.
@@ -245,7 +245,7 @@ void multiply_some(const Product& p, std::int64_t start, std::int64_t n, std::in
   }
 }
 
-// Of at least kSums rows.
+// Needs at least kSums rows.
 template <class Kind>
 void multiply(const Product& p) {
   const std::int64_t n_shares = (p.n_rows + kShare - 1) / kShare;

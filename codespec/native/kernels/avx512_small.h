@@ -52,7 +52,7 @@ struct Fours {
   }
 };
 
-// What places in a table stand for.
+// The numbers that indices into a table encode.
 [[gnu::always_inline]] inline void look_up(const std::int8_t* of, __m512i* bytes) {
   const __m512i table = _mm512_xor_si512(
       _mm512_broadcast_i32x4(_mm_loadu_si128(reinterpret_cast<const __m128i*>(of))),
@@ -116,8 +116,8 @@ struct Fives {
   }
 };
 
-// What is there where blocks have a minimum: those of sixteen rows, and what of a column's block
-// they are multiplied with, the sum of its numbers.
+// Values for blocks with a minimum: the minima of sixteen rows, and the sum of a column's numbers,
+// which they are multiplied with.
 template <bool kHasMinimum>
 struct Minimum {
   struct OfWeights {};

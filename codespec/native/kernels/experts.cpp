@@ -6,13 +6,13 @@
 namespace codespec {
 namespace {
 
-constexpr std::int64_t kTogether = 128;  // columns: what the second cache holds beside weights
+constexpr std::int64_t kTogether = 128;  // columns that the L2 cache holds beside weights
 
 }  // namespace
 
 void multiply_expert(Kernels::Kernel kernel, std::int64_t min_rows, Product p,
                      const Routes& routes) {
-  // The kernel makes all of what is this thread's, so that it is known which rows those are.
+  // The kernel computes this thread's whole share, so that its rows are known.
   const std::int64_t n_units = p.n_rows / min_rows;
   const std::int64_t first = min_rows * (n_units * p.thread / p.n_threads);
   const std::int64_t last =

@@ -1,4 +1,4 @@
-// Products of a mixture's experts with the tokens that are routed to them.
+// Matrix products of a mixture of experts with the tokens that are routed to each.
 #pragma once
 
 #include <cstdint>
@@ -7,14 +7,14 @@
 
 namespace codespec {
 
-// A column of one expert: the slot that it has among the experts of a token, and the token.
+// A column of one expert: its slot among the experts of a token, and the token.
 struct Place {
   std::int32_t slot, token;
 };
 
-// The columns of one expert, n of them. A token has n_slots columns of states, one for each slot or
-// one for all. Strides of results are in floats. next: the weights of the expert whose turn comes
-// then, null after the last.
+// The n columns of one expert. A token has n_slots columns of activations, one for each slot or one
+// for all. Strides of results are in floats. next: weights of the expert that follows, to be
+// prefetched; null after the last.
 struct Routes {
   std::int64_t n;
   const Place* places;
@@ -23,8 +23,8 @@ struct Routes {
   const std::byte* next = nullptr;
 };
 
-// The product of an expert's weights with its columns. p: states and results are those of all
-// tokens, their number is not looked at. kernel takes min_rows rows at least.
+// Computes the product of an expert's weights with its columns. p: activations and results of all
+// tokens; its number of columns is not used. kernel takes min_rows rows at least.
 void multiply_expert(Kernels::Kernel kernel, std::int64_t min_rows, Product p, const Routes&);
 
 }  // namespace codespec

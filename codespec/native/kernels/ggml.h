@@ -1,4 +1,4 @@
-// What things of ggml have where, as far as it is of interest here (ggml.h, ggml-backend-impl.h).
+// Layouts of ggml's structs, as far as the kernels read them (ggml.h, ggml-backend-impl.h).
 #pragma once
 
 #include <cstddef>
@@ -13,8 +13,8 @@ constexpr int kF32 = 0, kF16 = 1, kQ4_0 = 2, kQ4_1 = 3, kQ5_0 = 6, kQ5_1 = 7, kQ
 struct ComputeParams {
   int ith, nth;
   std::size_t n_bytes;
-  // Memory that the threads share. It begins with a product's states, where they had to be brought
-  // into the type that its weights are multiplied with.
+  // Work memory that the threads share. It begins with a product's activations, where those had to
+  // be quantised to the type that its weights are multiplied with.
   const std::byte* states;
 };
 

@@ -1,9 +1,9 @@
-// Where llama.cpp's CPU backend meets these kernels: `llamafile_sgemm`, which it asks about each
-// product of matrices before it makes it itself, `ggml_compute_forward_mul_mat_tiled`, which it
-// asks before that, `ggml_compute_forward_mul_mat_id_tiled`, which it asks about each expert of a
-// mixture, and `ggml_compute_forward_flash_attn_ext`, which makes attention. Loaded before
-// the backend, with its symbols visible to all (RTLD_GLOBAL), this library is the one that is
-// asked; what it does not take it passes on.
+// Hooks of llama.cpp's CPU backend into these kernels: `llamafile_sgemm`, which it calls for each
+// matrix product before it computes that itself, `ggml_compute_forward_mul_mat_tiled`, which it
+// calls before that, `ggml_compute_forward_mul_mat_id_tiled`, which it calls for each expert of a
+// mixture, and `ggml_compute_forward_flash_attn_ext`, which computes attention. Loaded before the
+// backend, with its symbols visible to all (RTLD_GLOBAL), this library takes those calls (symbol
+// interposition), and passes on the ones that it cannot compute.
 //
 // The order of the arguments is ggml's (ggml-cpu/llamafile/sgemm.h).
 #include <cpuid.h>
@@ -25,14 +25,14 @@
 namespace codespec {
 namespace {
 
-// Weights of a type by states of another: numbers and bytes of their blocks, and who multiplies
-// them.
+// A type of weights and that of the activations it is multiplied with: numbers and bytes of their
+// blocks, and the kernel.
 struct Kind {
   int type, state_type;
   std::int64_t numbers, bytes, state_bytes;
   Kernels::Kernel Kernels::* kernel;
 
-  bool is_float() const { return numbers == 1; }  // which any number of rows may be of
+  bool is_float() const { return numbers == 1; }  // then any number of rows will do
 };
 constexpr Kind kKinds[] = {
     {kF32, kF32, 1, 4, 4, &Kernels::f32},
@@ -68,8 +68,8 @@ std::atomic<Attend> next_attend{nullptr};
 std::atomic<const Kernels*> in_use{nullptr};
 std::atomic<std::int64_t> n_products{0}, n_attentions{0};
 
-// Not all compilers know the names of these two. That the system keeps the registers is what comes
-// with AVX2.
+// Not all compilers know the names of these two. A system that saves the registers of AVX2 saves
+// theirs.
 bool has_avx_vnni() {
   unsigned a = 0, b = 0, c = 0, d = 0;
   return __get_cpuid_count(7, 1, &a, &b, &c, &d) != 0 && (a & (1U << 4)) != 0;
@@ -80,7 +80,7 @@ bool has_f16c() {
 }
 
 #if defined(CODESPEC_AMX)
-// Whether the processor has tiles, and the system lets this process use them
+// True if the processor has tiles, and the system lets this process use them
 // (Documentation/arch/x86/xstate.rst of Linux).
 bool has_amx() {
   constexpr unsigned kTiles = 1U << 24, kInt8 = 1U << 25;
@@ -91,7 +91,7 @@ bool has_amx() {
 }
 #endif
 
-// What this processor has, the best first; the rest null.
+// The kernels that this processor can run, the best first; the rest null.
 std::array<const Kernels*, 4> find() {
   std::array<const Kernels*, 4> out{};
   std::size_t n = 0;
@@ -113,7 +113,7 @@ std::array<const Kernels*, 4> find() {
 
 const std::array<const Kernels*, 4> found = find();
 
-// Null where they multiply no such weights, or there are none.
+// The kind of a type of weights; null where the kernels do not multiply it, or without kernels.
 const Kind* kind_of(const Kernels* kernels, int type) {
   if (kernels == nullptr) return nullptr;
   for (const Kind& kind : kKinds) {
@@ -122,8 +122,8 @@ const Kind* kind_of(const Kernels* kernels, int type) {
   return nullptr;
 }
 
-// The expert of a product that comes after one, as they come in order; -1 after the last, and where
-// there are too many tokens for it to be of use.
+// The expert whose product follows that of `expert`, by number; -1 after the last, and with too
+// many tokens for a prefetch to pay.
 std::int64_t expert_after(const Tensor& out, std::int64_t expert) {
   constexpr std::int64_t kFew = 16;
   const Tensor& chosen = *out.sources[2];
@@ -142,8 +142,8 @@ std::int64_t expert_after(const Tensor& out, std::int64_t expert) {
   return next;
 }
 
-// Whether `out` is what attend takes: no sinks, no bias that grows with the distance, no cap of
-// scores; all in the types and orders that llama.cpp chooses for a model in one stream.
+// True if the kernels can compute the attention `out`: no sinks, no ALiBi, no soft cap; types and
+// layouts as llama.cpp chooses them for a model in one stream.
 bool is_plain(const Tensor& out) {
   const Tensor *const queries = out.sources[0], *const keys = out.sources[1],
                       *const values = out.sources[2], *const mask = out.sources[3],
@@ -225,13 +225,14 @@ std::byte* scratch(std::size_t n_bytes) {
 
 #define CODESPEC_API extern "C" __attribute__((visibility("default")))
 
-// The instruction sets that this processor and they have, the best first; null after the last.
+// Names of the kernels' instruction sets that this processor has, the best first; null after the
+// last.
 CODESPEC_API const char* codespec_kernels_name(std::size_t i) {
   const bool is_there = i < codespec::found.size() && codespec::found[i] != nullptr;
   return is_there ? codespec::found[i]->name : nullptr;
 }
 
-// The backend's own functions, null where it has none.
+// Sets the backend's own functions to pass calls on to; null where it has none.
 CODESPEC_API void codespec_kernels_connect(codespec::Sgemm sgemm, codespec::Tiled tiled,
                                            codespec::Expert expert, codespec::Attend attend) {
   codespec::next = sgemm;
@@ -240,7 +241,7 @@ CODESPEC_API void codespec_kernels_connect(codespec::Sgemm sgemm, codespec::Tile
   codespec::next_attend = attend;
 }
 
-// From now on those of that name, or none.
+// Uses the kernels of that name from now on; none for an unknown name.
 CODESPEC_API void codespec_kernels_use(const char* name) {
   codespec::in_use = nullptr;
   for (const codespec::Kernels* kernels : codespec::found) {
@@ -248,7 +249,7 @@ CODESPEC_API void codespec_kernels_use(const char* name) {
   }
 }
 
-// Products and attentions made by them.
+// Number of products and attentions computed by the kernels.
 CODESPEC_API std::int64_t codespec_kernels_count() { return codespec::n_products; }
 CODESPEC_API std::int64_t codespec_kernels_count_attentions() { return codespec::n_attentions; }
 
@@ -282,8 +283,8 @@ CODESPEC_API bool llamafile_sgemm(const codespec::ComputeParams* params, std::in
          original(params, m, n, k, a, lda, b, ldb, c, ldc, a_type, b_type, c_type);
 }
 
-// Makes a product of eight columns and more from K-quants, before anyone else is asked. Not those
-// that are ours: a column's result must not depend on how many there are.
+// llama.cpp calls this first, for products of K-quants with eight columns and more. Declines those
+// of our types: a column's result must not depend on the number of columns.
 CODESPEC_API bool ggml_compute_forward_mul_mat_tiled(const codespec::ComputeParams* params,
                                                      codespec::Tensor* product) {
   using namespace codespec;
@@ -294,8 +295,8 @@ CODESPEC_API bool ggml_compute_forward_mul_mat_tiled(const codespec::ComputePara
   return original != nullptr && original(params, product);
 }
 
-// Makes the product of one expert's weights, all threads, whose states are brought into their type
-// already. Of each of its n_columns `places` has the slot and the token.
+// Computes the product of one expert's weights, on all threads; the activations are quantised
+// already. `places` has the slot and the token of each of its n_columns.
 CODESPEC_API bool ggml_compute_forward_mul_mat_id_tiled(const codespec::ComputeParams* params,
                                                         codespec::Tensor* out, std::int64_t expert,
                                                         std::int64_t n_columns,

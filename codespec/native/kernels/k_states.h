@@ -1,5 +1,5 @@
-// What K-quants are multiplied with, ggml's q8_K: a column's block of 256 numbers. As panels.h,
-// local to the file that includes it.
+// Activations that K-quants are multiplied with, ggml's q8_K: a column's block of 256 numbers. As
+// panels.h, local to the file that includes it.
 #pragma once
 
 #include <cstddef>
@@ -17,7 +17,7 @@ inline float scale_of(const std::byte* state) {
   return scale;
 }
 
-// Of formats that need a block's sums by their kParts parts.
+// State of formats that need a block's sums, by their kParts parts.
 template <int kParts>
 struct PartSums {
   struct State {

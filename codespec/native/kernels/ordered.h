@@ -1,9 +1,9 @@
-// Weights of q8_0 in the order that products take them in (panels.h), a second copy: to bring them
-// there takes four fifths of the time of a product with one column that finds them in a cache. Only
-// models that are small enough for one are worth the memory (weights.cpp).
+// A second copy of q8_0 weights, repacked into the order of products (panels.h): repacking takes
+// four fifths of the time of a product with one column whose weights are in a cache. Only models
+// that fit a cache are worth the memory (weights.cpp).
 //
-// A tile has the numbers of all its blocks first, register by register as `Format::load` has them,
-// then their scales in half precision; it begins with a cache line.
+// A tile has the numbers of all its blocks first, register by register as `Format::load` returns
+// them, then their scales in half precision; it is aligned to a cache line.
 #pragma once
 
 #include <cstddef>
@@ -21,7 +21,7 @@ constexpr std::int64_t ordered_bytes(std::int64_t step, std::int64_t n_blocks) {
   return (step * n_blocks + kLine - 1) / kLine * kLine;
 }
 
-// Format gives: `load_ordered`, a block of numbers and its scales.
+// Format has: `load_ordered`, which loads a block of numbers and its scales.
 template <class Format>
 [[gnu::always_inline]] inline auto load_ordered(const std::byte* tile, std::int64_t b,
                                                 std::int64_t n_blocks) {

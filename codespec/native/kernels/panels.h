@@ -1,11 +1,11 @@
-// How a product is cut up. Files of one instruction set each include this, so all of it is local to
-// them: the linker must not merge what was compiled for different processors.
+// Tiling of matrix products. Files of one instruction set each include this, so all of it is local
+// to them: the linker must not merge code that was compiled for different processors.
 //
 // llama.cpp multiplies row by row, and for several columns column by column. Here as many rows as
-// a register has lanes go together: of a block, dword t of each row is in lane r of register t, so
-// a dword of a column, given to all lanes, is multiplied with all rows at once, sums stay in their
-// lanes, and what it takes to bring weights into that order is paid once for all columns. So a few
-// tokens take little more than the weights take from memory.
+// a register has lanes go together: dword t of row r's block is in lane r of register t, so a dword
+// of a column, broadcast to all lanes, is multiplied with all rows at once, sums stay in their
+// lanes, and the weights are brought into that order once for all columns. So the pass of a short
+// draft takes little more time than to read the weights from memory.
 #pragma once
 
 #include <array>
@@ -19,19 +19,18 @@
 namespace codespec {
 namespace {
 
-constexpr std::int64_t kFar = 1 << 16;  // bytes
-constexpr std::int64_t kStates = 128;   // columns that one reading of the weights serves
+constexpr std::int64_t kFar = 1 << 16;  // bytes of prefetch distance to the L2 cache
+constexpr std::int64_t kStates = 128;   // columns that share one read of the weights
 
-// `Format` gives: Weights, kRows rows of one block, and `load`, which may ask for what comes later
-// piece by piece (ask_ahead), else all of it is asked for before; State, what is known of a
-// column's block before, and `prepare`; `multiply<N>`, which adds a block's share to the sums of N
-// columns; where it has kFused, `multiply_fused<N>`, which does both at once, for up to so many
-// columns, as what is brought into order takes as long to write down as to bring there;
-// kFetchesFar, whether weights are fetched kFar ahead where the next tile fits the first cache,
-// too (if not, it has to fit well: what is evicted is far away again); kAlwaysNear, whether a tile
-// is asked for itself, to the first cache, where that has no room for the next: quicker than to
-// decide, unless there is much else to do. kIsOrdered, of weights that are in that order already,
-// see ordered.h.
+// `Format` has: Weights, kRows rows of one block, and `load`, which may prefetch piece by piece
+// (ask_ahead), else all is prefetched before; State, values of a column's block that are computed
+// once, and `prepare`; `multiply<N>`, which adds a block's share to the sums of N columns; where it
+// has kFused, `multiply_fused<N>`, which loads and multiplies at once, for up to kFused columns, as
+// storing the ordered weights takes as long as ordering them; kFetchesFar, whether weights are
+// prefetched kFar ahead also where the next tile fits the L1 cache (if not, it has to fit well, as
+// evicted lines are far away again); kAlwaysNear, whether a tile is prefetched to the L1 cache
+// itself where that has no room for the next: faster than to decide, unless there is much other
+// work; kIsOrdered, for weights in that order already, see ordered.h.
 template <class Format, bool kIsOrdered = false>
 class Panels {
   using Weights = typename Format::Weights;
@@ -54,13 +53,13 @@ class Panels {
   }
 
  protected:
-  // The tiles that are this thread's.
+  // The tiles of this thread.
   static std::pair<std::int64_t, std::int64_t> share(const Product& p) {
     const std::int64_t n_tiles = (p.n_rows + kRows - 1) / kRows;
     return {n_tiles * p.thread / p.n_threads, n_tiles * (p.thread + 1) / p.n_threads};
   }
 
-  // As many columns at once as one reading of the weights serves, evenly.
+  // Columns are split evenly into groups that share one read of the weights.
   static void for_parts(const Product& p, const auto& multiply) {
     const std::int64_t n_parts = (p.n_columns + kStates - 1) / kStates;
     for (std::int64_t i = 0; i < n_parts; ++i) {
@@ -84,7 +83,7 @@ class Panels {
   struct Tile {
     const std::byte* begin;
     std::int64_t n_bytes, stride, n_blocks;
-    bool is_long;          // the first cache has no room for it
+    bool is_long;          // larger than the L1 cache
     const std::byte* end;  // as in Product
     std::ptrdiff_t jump;
 
@@ -117,10 +116,10 @@ class Panels {
     }
   }
 
-  // A processor foresees one stream better than one per row: as block b of these rows is read, a
-  // share of the next tile is asked for, if the first cache has room for it. What is further away,
-  // or larger, comes to the second. Returned is what asks for the i-th of n pieces: of a long block
-  // there are more lines than may be under way at once, and all that is read after them waits.
+  // Hardware prefetchers follow one stream better than one a row: while block b of these rows is
+  // read, a share of the next tile is prefetched, to the L1 cache if that has room for it; further
+  // and larger ones go to the L2 cache. Returns a function that prefetches the i-th of n pieces: a
+  // long block has more lines than can be in flight, and all later reads wait for them.
   [[gnu::always_inline]] static inline auto ask_ahead(const Tile& tile, std::int64_t b) {
     const std::int64_t far = tile.n_bytes > kFar ? tile.n_bytes : kFar;
     const std::byte* const read = tile.begin + b * kStep;
@@ -139,7 +138,7 @@ class Panels {
                };
   }
 
-  // Brings all of a tile into order.
+  // Brings a whole tile into order.
   static void load(const Product& p, std::int64_t i, Place at, Weights* out) {
     const Tile tile = Panels::tile(p, i, at);
     for (std::int64_t b = 0; b < p.n_blocks; ++b) out[b] = tile.load(b);

@@ -15,9 +15,9 @@ namespace {
 constexpr std::int64_t kBlock = 32;  // numbers
 constexpr std::size_t kBlockBytes = 34;
 
-// Where the matrices of one buffer are in order, one behind the other as they are first used: what
-// is asked for beyond the end of one is the beginning of the next. In large pages, if the system
-// has any: a pass would read more small ones than the processor keeps the places of.
+// Memory for the repacked matrices of one buffer, one behind the other in the order of first use,
+// so that a prefetch beyond the end of one is the beginning of the next. In huge pages where the
+// system has them: a pass reads more small pages than the TLB holds.
 class Room {
  public:
   Room() = default;
@@ -27,9 +27,9 @@ class Room {
     if (begin_ != nullptr) munmap(begin_, n_bytes_);
   }
 
-  // So much more will be taken; memory is used as it is written to.
+  // Reserves so many bytes more; memory is taken as it is written to.
   void expect(std::size_t n) { n_expected_ += n; }
-  // Null where there is none.
+  // Memory for a matrix; null where there is none.
   std::byte* take(std::size_t n) {
     if (begin_ == nullptr) {
       constexpr std::size_t kPage = std::size_t{1} << 21;
@@ -57,7 +57,7 @@ struct Matrix {
   std::int64_t n_rows, n_blocks;
   Room* room;
   const std::byte* ordered = nullptr;
-  const Kernels* kernels = nullptr;  // whose order it is
+  const Kernels* kernels = nullptr;  // that the order belongs to
 
   // Enough for tiles of any kernels.
   std::size_t n_bytes() const {
@@ -70,9 +70,9 @@ struct Matrix {
 
 struct State {
   std::shared_mutex mutex;
-  std::map<const std::byte*, Matrix> matrices;  // by where llama.cpp has them
-  // Of these the first and the last: other weights are told from them without the lock, which all
-  // threads of all products would take.
+  std::map<const std::byte*, Matrix> matrices;  // by llama.cpp's address of the weights
+  // Range of these addresses: other weights are recognised without the lock, which all threads of
+  // all products would take.
   std::atomic<const std::byte*> first{nullptr}, last{nullptr};
   std::map<const Buffer*, Room> rooms;
   BufferType theirs{}, ours{};
@@ -87,7 +87,7 @@ void changed(State& s) {
 }
 
 State& state() {
-  static auto* const state = new State;  // never gone: models may be freed as the process ends
+  static auto* const state = new State;  // never freed: models may be freed as the process ends
   return *state;
 }
 
@@ -137,7 +137,7 @@ BufferType* weights_buffer(BufferType* theirs, std::size_t (*size_of)(const Tens
   State& s = state();
   const std::lock_guard lock(s.mutex);
   if (s.ours.allocate == nullptr) {
-    // What theirs leaves out says that its parts are where we look for them.
+    // The functions that the original leaves out confirm the layout of the struct.
     if (theirs->name == nullptr || theirs->allocate == nullptr || theirs->alignment == nullptr ||
         theirs->max_size != nullptr || theirs->size_of != nullptr || theirs->is_host == nullptr) {
       return nullptr;

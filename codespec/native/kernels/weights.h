@@ -1,5 +1,5 @@
-// Weights of small models in the order of products (ordered.h), beside those that llama.cpp keeps
-// as they are in the file.
+// Repacked weights of small models, in the order of products (ordered.h), beside llama.cpp's own as
+// they are in the file.
 #pragma once
 
 #include <cstddef>
@@ -10,16 +10,16 @@
 
 namespace codespec {
 
-// A type of buffer like `theirs`, the one for the processor's memory: matrices of models that are
-// loaded into it are brought into order when they are first multiplied, and that is forgotten with
-// the model. The same address each time; null where `theirs` is not as expected.
+// A ggml buffer type like `theirs`, the one for CPU memory: matrices of models that are loaded into
+// it are repacked when they are first multiplied, and freed with the model. Returns the same
+// address each time; null where `theirs` has an unexpected layout.
 BufferType* weights_buffer(BufferType* theirs, std::size_t (*size_of)(const Tensor*));
 
-// The matrix that begins at `weights` and has that size, in the order of `kernels`, or null.
+// The repacked matrix of `kernels` for the one at `weights` with that size; null without one.
 const std::byte* ordered(const std::byte* weights, std::int64_t n_rows, std::int64_t n_blocks,
                          const Kernels& kernels);
 
-// Matrices in order.
+// Number of repacked matrices.
 std::int64_t n_ordered();
 
 }  // namespace codespec

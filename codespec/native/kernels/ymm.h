@@ -76,7 +76,8 @@ template <bool kUpper = false>
                                 : _mm_unpacklo_epi64(first, last));
 }
 
-// Of a format: columns in even groups, as many at a time as there are registers for (kGroup).
+// Base of formats: columns are multiplied in even groups, of at most kGroup, which fit the
+// registers.
 template <class Format>
 struct Groups {
   template <int N, class Weights, class State, class Sums>

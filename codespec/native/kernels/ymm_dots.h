@@ -94,7 +94,7 @@ template <class Kind, int kRows, int N>
   }
 }
 
-// Of a tile n_rows count.
+// Only n_rows rows of a tile are written.
 template <class Kind, int N>
 void multiply(const std::byte* first, std::int64_t stride, int n_rows, const float* columns,
               std::int64_t length, float* out, std::int64_t out_stride) {

@@ -1,10 +1,11 @@
-// As avx512_floats.cpp in registers of 256 bits, for AVX2 and AVX-VNNI.
+// Matrices of half and single precision in registers of 256 bits, for AVX2 and AVX-VNNI; compare
+// avx512_floats.cpp.
 #include "ymm_dots.h"
 
 namespace codespec {
 namespace {
 
-// What the columns may take as float32, in numbers, to stay in a core's cache.
+// Most float32 numbers of columns that stay in a core's cache.
 constexpr std::int64_t kCached = 1 << 16;
 
 // Columns as float32, one after the other.

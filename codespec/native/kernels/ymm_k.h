@@ -32,7 +32,7 @@ template <int kPairs>
   return sum;
 }
 
-// Of an instruction set `Part` gives: `scale`, byte i of each row as sums are multiplied with it;
+// `Part`, of an instruction set, has: `scale`, byte i of each row as sums are multiplied with it;
 // `add<N, kDwords, kMost>`, which adds a part's share to the sums of N columns, no weight above
 // kMost; kGroup, for the sums of how many columns there are registers; kFused<kMost>, up to how
 // many are multiplied sooner while a block is brought into order.

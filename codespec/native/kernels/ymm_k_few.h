@@ -1,4 +1,4 @@
-// K-quants of two and three bits, as ymm_k.h has those of more.
+// K-quants of two and three bits in registers of 256 bits; ymm_k.h has those of more bits.
 //
 // In each half of a block 32 bytes have two bits of each number, the lowest of the first 32
 // numbers: 16 bytes have a part of each quarter of the half.

@@ -30,3 +30,8 @@ for lhs, name in pairs({
   local rhs = ('<Cmd>lua require("codespec").%s()<CR>'):format(name)
   vim.keymap.set('i', ('<Plug>(codespec-%s)'):format(lhs), rhs, { desc = 'codespec: ' .. lhs })
 end
+
+for lhs, name in pairs({ ['next-edit'] = 'next_edit', ['dismiss-edit'] = 'dismiss_edit' }) do
+  local rhs = ('<Cmd>lua require("codespec").%s()<CR>'):format(name)
+  vim.keymap.set({ 'n', 'i' }, ('<Plug>(codespec-%s)'):format(lhs), rhs, { desc = 'codespec: ' .. lhs })
+end

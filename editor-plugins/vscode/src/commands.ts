@@ -2,6 +2,7 @@
 
 import * as vscode from 'vscode';
 import { chooseModel } from './models';
+import type { NextEdits } from './nextEdits';
 import type { Offers } from './offers';
 import { Problem, type Programs } from './program';
 import { place, type Reports } from './reports';
@@ -15,12 +16,13 @@ export interface Parts {
   readonly status: StatusItem;
   readonly switches: Switches;
   readonly offers: Offers;
+  readonly nextEdits: NextEdits;
   readonly reports: Reports;
   readonly log: vscode.LogOutputChannel;
 }
 
 export function registerCommands(parts: Parts): vscode.Disposable[] {
-  const { server, switches, offers, reports, log } = parts;
+  const { server, switches, offers, nextEdits, reports, log } = parts;
   const inEditor = (action: (editor: vscode.TextEditor) => unknown) => async (): Promise<void> => {
     const editor = vscode.window.activeTextEditor;
     if (editor) await action(editor);
@@ -28,12 +30,19 @@ export function registerCommands(parts: Parts): vscode.Disposable[] {
   };
   const editorCommand = (name: string) => () =>
     vscode.commands.executeCommand(`editor.action.inlineSuggest.${name}`);
-  const commands: Record<string, () => unknown> = {
+  const commands: Record<string, (argument?: unknown) => unknown> = {
     trigger: editorCommand('trigger'),
     next: editorCommand('showNext'),
     previous: editorCommand('showPrevious'),
     acceptWord: () => offers.accept('editor.action.inlineSuggest.acceptNextWord'),
     acceptLine: () => offers.accept('editor.action.inlineSuggest.acceptNextLine'),
+    nextEdit: () => nextEdits.go(),
+    nextEditMade: (id?: unknown) => nextEdits.made(id),
+    dismissNextEdit: () => {
+      nextEdits.dismiss();
+    },
+    listNextEdits: () => nextEdits.list(),
+    snooze: (minutes?: unknown) => snooze(switches, minutes),
     toggleDocument: inEditor(({ document }) => {
       switches.toggleDocument(document);
     }),
@@ -58,7 +67,9 @@ export function registerCommands(parts: Parts): vscode.Disposable[] {
     menu: () => showMenu(parts),
   };
   return Object.entries(commands).map(([name, run]) =>
-    vscode.commands.registerCommand(`codespec.${name}`, () => reporting(run, log)),
+    vscode.commands.registerCommand(`codespec.${name}`, (argument?: unknown) =>
+      reporting(() => run(argument), log),
+    ),
   );
 }
 
@@ -121,7 +132,12 @@ async function showMenu({ status, switches }: Parts): Promise<void> {
       { label: `Disable for ${document.languageId}`, command: 'codespec.toggleLanguage' },
     );
   }
-  if (!off) rows.push({ label: 'Disable in this workspace', command: 'codespec.toggleWorkspace' });
+  if (!off) {
+    rows.push(
+      { label: 'Disable in this workspace', command: 'codespec.toggleWorkspace' },
+      { label: 'Snooze', command: 'codespec.snooze' },
+    );
+  }
   rows.push(
     { label: 'Explain suggestion here', command: 'codespec.explain' },
     { label: 'Choose model', command: 'codespec.chooseModel' },
@@ -136,6 +152,19 @@ async function showMenu({ status, switches }: Parts): Promise<void> {
   });
   const chosen = await vscode.window.showQuickPick(once, { title: 'codespec' });
   if (chosen?.command) await vscode.commands.executeCommand(chosen.command);
+}
+
+/** `minutes`: of who calls the command with them; else the user is asked. */
+async function snooze(switches: Switches, minutes: unknown): Promise<void> {
+  if (typeof minutes === 'number') {
+    switches.snooze(minutes);
+    return;
+  }
+  const choices = [5, 15, 30, 60].map((n) => ({ label: `${n.toString()} minutes`, minutes: n }));
+  const chosen = await vscode.window.showQuickPick([...choices, { label: 'End', minutes: 0 }], {
+    title: 'codespec: no suggestions for',
+  });
+  if (chosen) switches.snooze(chosen.minutes);
 }
 
 async function explain(

@@ -3,10 +3,12 @@
 import * as vscode from 'vscode';
 import { offerToInstall, registerCommands } from './commands';
 import { Focus } from './focus';
+import { NextEdits } from './nextEdits';
 import { Offers } from './offers';
 import { Programs } from './program';
 import { Reports } from './reports';
 import { isServed, Server } from './server';
+import { RESTRAINING } from './settings';
 import { StatusItem, type Status } from './status';
 import { OF_EDITOR, Switches } from './switches';
 
@@ -17,7 +19,10 @@ export interface Api {
 }
 
 /** Settings of the server process; it reads them when it starts. */
-const OF_SERVER = ['path', 'model', 'draftModel', 'maxTokens', 'indexWorkspace', 'server'];
+const OF_SERVER = [
+  ...['path', 'model', 'draftModel', 'edits.model', 'maxTokens', 'indexWorkspace', 'server'],
+  ...RESTRAINING,
+];
 
 let running: Server | undefined;
 
@@ -33,7 +38,15 @@ export async function activate(context: vscode.ExtensionContext): Promise<Api> {
     },
   );
   const programs = new Programs(context);
-  const server = new Server(programs, status, switches, () => offers, log);
+  const server: Server = new Server(
+    programs,
+    status,
+    switches,
+    () => offers,
+    () => nextEdits,
+    log,
+  );
+  const nextEdits: NextEdits = new NextEdits(server, (document) => !switches.whyOff(document));
   const offers = new Offers({
     shown: (item) => {
       server.notify('textDocument/didShowCompletion', { item: reference(item) });
@@ -62,9 +75,11 @@ export async function activate(context: vscode.ExtensionContext): Promise<Api> {
     status,
     reports,
     focus,
-    ...registerCommands({ programs, server, status, switches, offers, reports, log }),
+    nextEdits,
+    ...registerCommands({ programs, server, status, switches, offers, nextEdits, reports, log }),
     switches.onDidChange(() => {
       status.update();
+      nextEdits.clear();
       if (switches.whyOff(atHand())) {
         void vscode.commands.executeCommand('editor.action.inlineSuggest.hide');
       }

@@ -9,7 +9,9 @@ import {
   LanguageClient,
   State,
   type Middleware,
+  type StaticFeature,
 } from 'vscode-languageclient/node';
+import type { NextEdit, NextEdits } from './nextEdits';
 import type { Offers } from './offers';
 import { Problem, type Programs } from './program';
 import { sections } from './settings';
@@ -32,6 +34,17 @@ const MAX_LAST_WORDS = 300;
 /** What it has said is read within this time after its end. */
 const LAST_WORDS_MS = 100;
 
+/** Says that edits of all documents are shown here. */
+const SHOWS_EDITS: StaticFeature = {
+  fillClientCapabilities: (capabilities) => {
+    const known: object = (capabilities.experimental as object | undefined) ?? {};
+    capabilities.experimental = { ...known, inlineEdits: true };
+  },
+  initialize: () => undefined,
+  getState: () => ({ kind: 'static' }),
+  clear: () => undefined,
+};
+
 export class Server {
   private client: LanguageClient | undefined;
   private child: ChildProcessWithoutNullStreams | undefined;
@@ -49,6 +62,7 @@ export class Server {
     private readonly status: StatusItem,
     private readonly switches: Switches,
     private readonly offers: () => Offers,
+    private readonly nextEdits: () => NextEdits,
     private readonly log: vscode.LogOutputChannel,
   ) {}
 
@@ -67,6 +81,16 @@ export class Server {
     this.client.sendNotification(method, params).catch((error: unknown) => {
       this.log.warn(`${method}: ${String(error)}`);
     });
+  }
+
+  /** No edits while no server runs, or where it cannot answer. */
+  async request(method: string, params: object): Promise<{ readonly edits: readonly NextEdit[] }> {
+    try {
+      if (this.client?.isRunning()) return await this.client.sendRequest(method, params);
+    } catch (error) {
+      this.log.warn(`${method}: ${String(error)}`);
+    }
+    return { edits: [] };
   }
 
   focus(document: vscode.TextDocument, position?: vscode.Position): void {
@@ -213,6 +237,7 @@ export class Server {
         initializationFailedHandler: () => false,
       },
     );
+    client.registerFeature(SHOWS_EDITS);
     client.onNotification('didChangeStatus', (status: ServerStatus) => {
       if (this.client === client) this.status.setServer(status);
     });
@@ -233,7 +258,7 @@ export class Server {
         configuration: (params) => params.items.map(() => sections()),
       },
       provideInlineCompletionItems: async (document, position, context, token, next) => {
-        if (this.switches.whyOff(document)) return [];
+        if (this.switches.whyOff(document) || this.nextEdits().showsGhost) return [];
         const version = document.version;
         const asked = Promise.resolve(next(document, position, context, token));
         const found = await this.status.during(asked);

@@ -14,6 +14,8 @@ export interface ServerStatus {
   readonly busy: boolean;
   readonly kind: 'Normal' | 'Warning' | 'Error' | 'Inactive';
   readonly message: string;
+  /** A suggestion is ready for whom asks: see `codespec.trigger`. */
+  readonly suggestion?: boolean;
 }
 
 export interface Action {
@@ -133,7 +135,8 @@ export class StatusItem implements vscode.Disposable {
 
   update(): void {
     const status = this.status;
-    const { icon } = LOOKS[status.state];
+    const isReady = status.state === 'ready' && this.server.suggestion === true;
+    const icon = isReady ? '$(lightbulb-sparkle)' : LOOKS[status.state].icon;
     const words = `codespec: ${status.state}, ${status.reason}`;
     if (words === this.shown) return;
     this.shown = words;

@@ -3,6 +3,7 @@
 import * as vscode from 'vscode';
 
 const WORKSPACE_KEY = 'off';
+const MINUTE_MS = 60_000;
 /** With it the editor shows nothing that extensions suggest, and asks for nothing. */
 export const OF_EDITOR = 'editor.inlineSuggest.enabled';
 
@@ -11,6 +12,10 @@ export class Switches implements vscode.Disposable {
   /** Files switched off until the window closes. */
   private readonly files = new Set<string>();
 
+  /** When suggestions come again, in milliseconds as of `Date.now()`; 0 where they do. */
+  private snoozedUntil = 0;
+  private timer: NodeJS.Timeout | undefined;
+
   readonly onDidChange = this.changed.event;
 
   /** `memory`: of the workspace, outside of its folders. */
@@ -18,6 +23,8 @@ export class Switches implements vscode.Disposable {
 
   /** Why there are no suggestions in `document`; '' where there are. */
   whyOff(document: vscode.TextDocument | undefined): string {
+    const left = Math.ceil((this.snoozedUntil - Date.now()) / MINUTE_MS);
+    if (left > 0) return `snoozed for ${left.toString()} more minute${left > 1 ? 's' : ''}`;
     if (this.memory.get(WORKSPACE_KEY)) return 'disabled in this workspace';
     if (!document) return '';
     if (this.files.has(fileOf(document))) return 'disabled in this file';
@@ -38,6 +45,19 @@ export class Switches implements vscode.Disposable {
     }
     const isShown = vscode.workspace.getConfiguration('', document).get<boolean>(OF_EDITOR, true);
     return isShown ? '' : `disabled for all extensions by ${OF_EDITOR}`;
+  }
+
+  /** No suggestions in this window for so long; 0: they come again. */
+  snooze(minutes: number): void {
+    clearInterval(this.timer);
+    this.snoozedUntil = minutes > 0 ? Date.now() + minutes * MINUTE_MS : 0;
+    this.changed.fire();
+    if (minutes > 0) {
+      this.timer = setInterval(() => {
+        if (Date.now() >= this.snoozedUntil) clearInterval(this.timer);
+        this.changed.fire(); // the time that is left is told
+      }, MINUTE_MS);
+    }
   }
 
   toggleDocument(document: vscode.TextDocument): void {
@@ -63,7 +83,9 @@ export class Switches implements vscode.Disposable {
   /** Undoes whatever `whyOff` names; settings of the workspace, and of the editor, are left to the
    * user. */
   async enable(document: vscode.TextDocument | undefined): Promise<void> {
-    if (this.memory.get(WORKSPACE_KEY)) {
+    if (Date.now() < this.snoozedUntil) {
+      this.snooze(0);
+    } else if (this.memory.get(WORKSPACE_KEY)) {
       await this.toggleWorkspace();
     } else if (document && this.files.has(fileOf(document))) {
       this.toggleDocument(document);
@@ -79,6 +101,7 @@ export class Switches implements vscode.Disposable {
   }
 
   dispose(): void {
+    clearInterval(this.timer);
     this.changed.dispose();
   }
 }

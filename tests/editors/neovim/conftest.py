@@ -90,7 +90,7 @@ def desk(shared_desk: Desk) -> Desk:
 
 @pytest.fixture
 def own_desk(tmp_path: Path, measured_costs: Path) -> Iterator[Desk]:
-    """Where nothing has ever run."""
+    """A desk on which nothing has ever run."""
     desk = set_up(tmp_path, measured_costs)
     yield desk
     clear_up(desk)
@@ -103,7 +103,7 @@ def neovim(request: pytest.FixtureRequest) -> Neovim:
 
 @pytest.fixture(scope="session")
 def newest() -> Neovim:
-    """For what does not depend on the version."""
+    """The newest Neovim, for tests that do not depend on the version."""
     return installed(lambda: install(max(SUITES)))
 
 

@@ -147,7 +147,7 @@ class Editor:
 
     @property
     def suggested(self) -> str:
-        """What accepting would insert, "" if nothing is shown."""
+        """The text that accepting would insert, "" if nothing is shown."""
         return self.lua("return require('codespec').text()") or ""
 
     @property
@@ -156,7 +156,7 @@ class Editor:
 
     @property
     def server_pid(self) -> int:
-        """Of its language server, 0 if there is none."""
+        """Process id of its language server, 0 if there is none."""
         try:
             children = Path(f"/proc/{self.pid}/task/{self.pid}/children").read_text().split()
         except OSError:

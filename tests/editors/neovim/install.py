@@ -23,7 +23,7 @@ class Neovim:
 
     @property
     def env(self) -> dict[str, str]:
-        """What it needs to find its own files: it was built for another place."""
+        """Environment in which it finds its own files: it was built for another folder."""
         return {"VIM": str(self.runtime.parent), "VIMRUNTIME": str(self.runtime)}
 
 

@@ -1,4 +1,4 @@
-"""What a Neovim shows: its screen as it sends it to a user interface, frame by frame."""
+"""The screen of a Neovim as it sends it to a user interface, frame by frame."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What goes on around suggestions: processes that die, files that are left alone, switches."""
+"""Events around suggestions: processes that die, files that are left alone, switches."""
 
 from __future__ import annotations
 
@@ -265,8 +265,8 @@ def test_a_buffer_is_known_by_the_name_that_it_is_written_under(
 def test_languages_are_told(
     neovim: Neovim, desk: Desk, editors: list[Editor], tmp_path: Path
 ) -> None:
-    """Where `setup` comes before Neovim looks for the types of files, as in an init.lua; and of one
-    that is changed."""
+    """Also if `setup` comes before Neovim looks for the types of files, as in an init.lua, and
+    after a change of type."""
     setup = f"require('codespec').setup({{cmd={{'{listening(PROGRAM, tmp_path)}', 'lsp'}}}})"
     early = ("--cmd", "filetype plugin indent off", "--cmd", f"lua {setup}", "--cmd", "filetype on")
     editor = Editor(neovim, desk.env, desk.workspace, "", *early)
@@ -336,7 +336,7 @@ def test_candidates_are_cycled(editor: Editor) -> None:
 
 
 def test_neovims_own_ghost_text(newest: Neovim, desk: Desk, start: Start) -> None:
-    editor = start(newest, desk, f"ghost_text='builtin', {PATIENT}")
+    editor = start(newest, desk, f"ghost_text='builtin', next_edits=false, {PATIENT}")
     editor.lua("vim.api.nvim_set_hl(0, 'ComplHint', { link = 'CodespecGhostText' })")
     editor.lua("""vim.keymap.set('i', '<Tab>', function()
       return require('codespec').accept_or('<Tab>')
@@ -363,7 +363,7 @@ def test_neovims_own_ghost_text(newest: Neovim, desk: Desk, start: Start) -> Non
 
 
 def test_two_ghost_texts_never_show(newest: Neovim, desk: Desk, start: Start) -> None:
-    """Where the user has Neovim's own switched on for other servers."""
+    """The user has switched Neovim's own on for other servers."""
     editor = start(newest, desk)
     editor.lua("vim.lsp.inline_completion.enable(true)")
     editor.open(desk.file("a.py", CODE))

@@ -21,7 +21,7 @@ from .test_suggestions import CODE
 
 @pytest.fixture
 def bare(newest: Neovim, desk: Desk, editors: list[Editor]) -> Editor:
-    """Where setup() was not called."""
+    """An editor in which setup() was not called."""
     editors.append(Editor(newest, desk.env, desk.workspace, setup=""))
     return editors[-1]
 
@@ -109,7 +109,7 @@ def test_a_missing_program_is_named(newest: Neovim, desk: Desk, start: Start) ->
 def test_a_program_that_cannot_be_run_is_said_once(
     neovim: Neovim, desk: Desk, start: Start
 ) -> None:
-    """As one of an environment whose Python is gone."""
+    """The program belongs to an environment whose Python is gone."""
     program = desk.path / "moved"
     program.write_text("#!/nowhere/python3\n")
     program.chmod(0o755)

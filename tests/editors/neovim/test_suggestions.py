@@ -69,7 +69,7 @@ def test_tab_accepts_what_is_shown(editor: Editor) -> None:
 
 
 def test_tab_goes_on_in_a_snippet(editor: Editor) -> None:
-    """As it does by itself, from Neovim 0.11 on."""
+    """Neovim does so by itself from 0.11 on."""
     editor.lua("vim.snippet.expand('zz(${1:a}, ${2:b})')")
 
     def is_chosen(place: str) -> bool:

@@ -1,4 +1,4 @@
-"""What the server believes is what the buffer holds."""
+"""The server's text of a document is the buffer's."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from codespec_lsp.documents import Document
-from codespec_lsp.positions import Place
+from codespec_lsp.positions import DocumentPlace
 from tests.editors.recorded import listening, told
 
 from .conftest import Desk, Start
@@ -34,7 +34,7 @@ def believed(folder: Path) -> str:
     for params in told(folder, "textDocument/didChange"):
         for change in params["contentChanges"]:
             if "range" in change:
-                start, end = (Place(**change["range"][side]) for side in ("start", "end"))
+                start, end = (DocumentPlace(**change["range"][side]) for side in ("start", "end"))
                 document.replace(start, end, change["text"], "utf-8")
             else:
                 document.replace_all(change["text"])
@@ -72,7 +72,7 @@ def test_returns_within_lines(editor: Editor, desk: Desk, tmp_path: Path) -> Non
 
 
 def test_text_behind_a_return(editor: Editor, desk: Desk, tmp_path: Path) -> None:
-    """As in files whose line ends are mixed. The return no longer ends its line."""
+    """Files with mixed line ends have such a return. It no longer ends its line."""
     editor.open(desk.file("b.txt", "a\nb\r\nc\n"))
     feed(editor, "2GA!<Esc>ix<Esc>")
     check(editor, tmp_path, "a\nb x!\nc\n")

@@ -1,4 +1,4 @@
-"""As a program in a terminal: what a terminal emulator makes of its output."""
+"""Neovim as a program in a terminal: its output as a terminal emulator shows it."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ class Terminal:
 
     @property
     def ghost(self) -> str:
-        """What is drawn in the colour of ghost text."""
+        """The text that is drawn in the colour of ghost text."""
         rows = [self.screen.buffer[row] for row in range(ROWS)]
         shown = [
             "".join(row[x].data for x in range(COLUMNS) if row[x].fg == GHOST).rstrip()

@@ -221,10 +221,10 @@ class Window:
 
     @contextlib.contextmanager
     def ready_again(self) -> Generator[None]:
-        """What is done within starts a server anew; ends when that one is ready.
+        """Wait, after the body has started a server anew, until that one is ready.
 
-        The status is drawn some time after it has changed: that it says ready means nothing
-        before it has said something else.
+        The status is drawn some time after it has changed: that it says ready means nothing before
+        it has said something else.
         """
         self.page.evaluate(
             """(item) => {
@@ -286,11 +286,11 @@ class Window:
         self.wait_for_frame()
 
     def wait_for_frame(self) -> None:
-        """What stands in the page now is drawn by then."""
+        """Wait until the present content of the page is drawn."""
         self.page.evaluate("() => new Promise(requestAnimationFrame)")
 
     def recorded_frames(self) -> list[str]:
-        """And no longer."""
+        """End the recording. Returns: its frames."""
         frames: list[str] = self.page.evaluate(
             "() => { const seen = window.frames_seen; window.frames_seen = null; return seen; }"
         )

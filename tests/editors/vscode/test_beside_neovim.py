@@ -29,7 +29,8 @@ def before(window: Window, code: Code) -> dict[str, int]:
 def neovim(
     before: dict[str, int], code: Code, workspace: Path, monkeypatch: pytest.MonkeyPatch
 ) -> Iterator[Editor]:
-    """Of the same user, in the same workspace. Its server starts with it, for the empty buffer."""
+    """A Neovim of the same user, in the same workspace. Its server starts with it, for the empty
+    buffer."""
     for name in [name for name in os.environ if name.startswith("CODESPEC_")]:
         monkeypatch.delenv(name)  # folders of the test's own
     program = installed(lambda: install_neovim(max(SUITES)))

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from playwright.sync_api import Browser
 
-from codespec.models.registry import BUNDLED_DRAFT, BUNDLED_TARGET, bundled
+from codespec.models.bundled_pair import BUNDLED_DRAFT, BUNDLED_TARGET, bundled
 
 from .app import Code, Window, until
 from .test_editor import CODE, START
@@ -52,7 +52,7 @@ def test_the_model_is_chosen_from_the_list_or_as_a_file(
 
 
 def model_of_daemon(code: Code) -> str:
-    """For the settings as they are now; "" while there is none."""
+    """The model of the daemon of the current settings; "" while there is none."""
     try:
         return json.loads(code.codespec("daemon", "status", "--json"))["model_path"]
     except subprocess.CalledProcessError:

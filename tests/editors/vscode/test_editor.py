@@ -128,7 +128,7 @@ def test_cycling_through_candidates(window: Window, file: Path) -> None:
 
 
 def test_a_key_asks_where_nothing_comes_by_itself(window: Window, file: Path) -> None:
-    """As after a deletion."""
+    """Nothing comes by itself after a deletion."""
     window.page.keyboard.insert_text(START + "y")
     window.press("Backspace", "Alt+Backslash")
     window.wait_for_ghost()
@@ -219,7 +219,7 @@ def test_it_is_said_where_the_editor_itself_shows_nothing(
 
 
 def test_what_is_no_file_is_paused(window: Window, file: Path) -> None:
-    """As VS Code's own settings, which the server is not told of."""
+    """VS Code's own settings are such a document; the server is not told of them."""
     window.command("Preferences: Open Default Settings (JSON)")
     window.wait_for_status("codespec: paused", "not a file of this machine")
     window.open(file)
@@ -275,7 +275,7 @@ def test_where_the_cursor_rests_is_told(
     try:
 
         def lines() -> list[int | None]:
-            """Of the places that were told; None without one."""
+            """Lines of the places that were told; None without one."""
             found = told(tmp_path, "textDocument/didFocus")
             assert all(params["textDocument"]["uri"].endswith(file.name) for params in found)
             return [params.get("position", {}).get("line") for params in found]

@@ -1,4 +1,4 @@
-"""What is packed, and that its sources are clean."""
+"""Content of the package, and that its sources are clean."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What the extension makes of a language server that ends, never begins, or answers no more; and
-of settings that a workspace brings for it."""
+"""The extension with a language server that ends, never begins, or answers no more; and with
+settings that a workspace brings for it."""
 
 from __future__ import annotations
 

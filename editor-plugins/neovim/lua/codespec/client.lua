@@ -15,6 +15,7 @@ local ADVICE = 'see `:checkhealth codespec`, then `:Codespec restart`'
 ---@field busy boolean
 ---@field kind 'Normal'|'Warning'|'Error'|'Inactive'
 ---@field message string
+---@field suggestion? boolean One is ready for whom asks.
 
 ---@type integer?
 M.id = nil
@@ -24,6 +25,11 @@ M.status = nil
 ---Why there is no server; nil while there is one.
 ---@type string?
 M.failure = nil
+---Whether a suggestion is ready for whom asks.
+function M.has_ready()
+  return M.status ~= nil and M.status.suggestion == true
+end
+
 ---Called after each change of the three above.
 M.on_change = function() end
 ---Called with the id of an item that was answered with, and what it is by now.
@@ -145,7 +151,7 @@ local function options()
   local function object(values)
     return type(values) == 'table' and vim.tbl_extend('force', vim.empty_dict(), values) or values
   end
-  return object(vim.tbl_map(object, config.current.settings))
+  return object(vim.tbl_map(object, config.settings()))
 end
 
 ---@param buf integer
@@ -159,7 +165,8 @@ local function start(buf, root)
   local capabilities = vim.lsp.protocol.make_client_capabilities()
   capabilities.textDocument.inlineCompletion = { dynamicRegistration = false }
   -- `vim.lsp.inline_completion` shows what it asked for, and no more of it.
-  capabilities.experimental = { growingCompletion = config.current.ghost_text == 'own' }
+  capabilities.experimental =
+    { growingCompletion = config.current.ghost_text == 'own', inlineEdits = true }
   M.failure, stopping, roots = nil, false, root and { [root] = true } or {}
   M.id = vim.lsp.start({
     name = 'codespec',

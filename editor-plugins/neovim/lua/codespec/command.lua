@@ -12,6 +12,19 @@ local function need_setup()
   end
 end
 
+---No suggestions for some minutes; 0, or "off": they come again.
+local function snooze(arguments)
+  need_setup()
+  local word = arguments[1] or '30'
+  local minutes = word == 'off' and 0 or tonumber(word)
+  if not minutes or minutes < 0 then
+    error(('codespec: "%s" is no number of minutes'):format(word), 0)
+  end
+  require('codespec').snooze(minutes)
+  local status = require('codespec').status()
+  vim.notify(minutes > 0 and ('codespec: ' .. status.message) or 'codespec: suggestions come again')
+end
+
 local function switch(on)
   return function(arguments)
     need_setup()
@@ -28,7 +41,7 @@ end
 ---@return table<string, string>
 local function environment()
   local found = vim.empty_dict() -- an empty table would be a list
-  for section, values in pairs(require('codespec.config').current.settings) do
+  for section, values in pairs(require('codespec.config').settings()) do
     for key, value in pairs(type(values) == 'table' and values or {}) do
       local words = tostring(value)
       if type(value) == 'table' then
@@ -92,6 +105,7 @@ M.commands = {
   enable = { run = switch(true), values = scopes },
   disable = { run = switch(false), values = scopes },
   toggle = { run = switch(nil), values = scopes },
+  snooze = { run = snooze, values = { '5', '15', '30', '60', 'off' } },
   status = {
     run = function()
       local status = require('codespec').status()
@@ -102,6 +116,12 @@ M.commands = {
     run = function()
       need_setup()
       require('codespec').restart()
+    end,
+  },
+  edits = {
+    run = function()
+      need_setup()
+      require('codespec').list_edits()
     end,
   },
   doctor = { run = doctor },

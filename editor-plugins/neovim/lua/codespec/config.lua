@@ -7,6 +7,22 @@ local M = {}
 ---@field cmd? string[]
 ---Settings of the server, over those of its own file: `{ completion = { max_tokens = 32 } }`.
 ---@field settings? table<string, table<string, any>>
+---Suggestions that nobody asked for: `'auto'`: shown; `'subtle'`: a sign says that one is ready, and
+---`<Plug>(codespec-trigger)` shows it, until the next edit; `'manual'`: none. By default as in the
+---server's own settings, as the next five.
+---@field trigger? 'auto'|'subtle'|'manual'
+---`'single'`: a suggestion ends with its line.
+---@field lines? 'auto'|'single'
+---`'medium'`, `'low'`: where nobody asked, only lines that are likely enough to be kept.
+---@field eagerness? 'high'|'medium'|'low'
+---Whether to suggest in comments, where nobody asked.
+---@field in_comments? boolean
+---Whether to suggest in strings, where nobody asked.
+---@field in_strings? boolean
+---Milliseconds without a key before the model begins, where nobody asked.
+---@field idle_ms? integer
+---Whether to show next edits: what follows from your last changes, here and in other files.
+---@field next_edits? boolean
 ---Whether to suggest where nobody asked: |codespec-commands| toggle it later.
 ---@field enabled? boolean
 ---By filetype; `['*']` stands for those not named. Merged with the defaults.
@@ -21,6 +37,7 @@ local M = {}
 M.defaults = {
   cmd = nil,
   settings = {},
+  next_edits = true,
   enabled = true,
   filetypes = { ['*'] = true, gitcommit = false, gitrebase = false, help = false },
   root_markers = { '.git', '.hg', '.jj', 'pyproject.toml', 'package.json', 'Cargo.toml', 'go.mod' },
@@ -28,9 +45,19 @@ M.defaults = {
   ghost_text = 'own',
 }
 
+---Options that are settings of the server's section `completion`.
+local completion = { 'trigger', 'lines', 'eagerness', 'in_comments', 'in_strings', 'idle_ms' }
+
 local types = {
+  trigger = 'string',
+  lines = 'string',
+  eagerness = 'string',
+  in_comments = 'boolean',
+  in_strings = 'boolean',
+  idle_ms = 'number',
   cmd = 'table',
   settings = 'table',
+  next_edits = 'boolean',
   enabled = 'boolean',
   filetypes = 'table',
   root_markers = 'table',
@@ -72,6 +99,19 @@ function M.merge(options)
     merged.ghost_text = 'own'
   end
   return merged
+end
+
+---The settings of the server, by section; only what is set.
+---@return table<string, table<string, any>>
+function M.settings()
+  local found = vim.deepcopy(M.current.settings)
+  for _, name in ipairs(completion) do
+    if M.current[name] ~= nil and type(found.completion or {}) == 'table' then
+      found.completion = found.completion or {}
+      found.completion[name] = M.current[name]
+    end
+  end
+  return found
 end
 
 ---The command of the server with an absolute program, or nil and why there is none.

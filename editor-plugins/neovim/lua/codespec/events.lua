@@ -2,6 +2,8 @@
 local client = require('codespec.client')
 local config = require('codespec.config')
 local inline = require('codespec.inline')
+local mark = require('codespec.mark')
+local next_edit = require('codespec.next_edit')
 local scope = require('codespec.scope')
 local status = require('codespec.status')
 
@@ -93,7 +95,29 @@ local function server_changed()
     end)
   end
   last_error = message
+  vim.schedule(mark.update)
   vim.schedule(status.announce)
+end
+
+local snoozing = assert(vim.uv.new_timer())
+local MINUTE_MS = 60000
+
+---Suggestions were switched off for so many minutes, or on again.
+---@param minutes number
+function M.snoozed(minutes)
+  snoozing:stop()
+  if minutes > 0 then
+    local rest = math.ceil(minutes)
+    snoozing:start(MINUTE_MS, MINUTE_MS, vim.schedule_wrap(function()
+      rest = rest - 1
+      if rest > 0 then
+        return status.announce() -- the time that is left
+      end
+      snoozing:stop()
+      M.rescope()
+    end))
+  end
+  M.rescope()
 end
 
 ---A switch was turned: look at all buffers again.
@@ -103,6 +127,7 @@ function M.rescope()
       consider(buf)
     end
   end
+  next_edit.clear()
   if own() then
     inline.leave()
     inline.refresh()
@@ -127,6 +152,11 @@ function M.start(again)
   end)
   on({ 'CursorMoved', 'CursorMovedI' }, moved)
   on('VimLeavePre', client.leave)
+  if config.current.next_edits then
+    on({ 'TextChanged', 'TextChangedI', 'TextChangedP' }, next_edit.update)
+    on({ 'CursorMoved', 'CursorMovedI' }, next_edit.moved)
+    on('BufEnter', next_edit.entered)
+  end
   client.on_change = server_changed
   inline.on_thinking = status.announce
   if own() then
@@ -151,6 +181,7 @@ function M.start(again)
     on({ 'CursorMoved', 'ModeChanged' }, inline.look)
   end
   if again then
+    next_edit.clear()
     inline.leave()
     client.restart()
   end

@@ -19,6 +19,13 @@ function M.setup(options)
     default = true,
     link = vim.fn.hlexists('ComplHint') == 1 and 'ComplHint' or 'Comment',
   })
+  vim.api.nvim_set_hl(0, 'CodespecReady', { default = true, link = 'CodespecGhostText' })
+  for name, other in pairs({ New = 'DiffAdd', Hint = 'Comment', Sign = 'Comment' }) do
+    vim.api.nvim_set_hl(0, 'CodespecEdit' .. name, { default = true, link = other })
+  end
+  local struck = vim.api.nvim_get_hl(0, { name = 'DiffDelete', link = false })
+  struck.strikethrough, struck.default = true, true
+  vim.api.nvim_set_hl(0, 'CodespecEditOld', struck)
   require('codespec.events').start(ready)
   ready = true
 end
@@ -81,6 +88,37 @@ function M.dismiss()
   return ready and drawer().dismiss()
 end
 
+---Go to the next edit; where the cursor is at it already, make it. False if there is none.
+---@return boolean
+function M.next_edit()
+  return ready and require('codespec.next_edit').go()
+end
+
+---For a mapping with `expr = true`: the keys for |codespec.next_edit()|, or `key` if there is none, or
+---if a menu or a snippet is open.
+---@param key string
+---@return string
+function M.next_edit_or(key)
+  local is_busy = vim.fn.pumvisible() == 1 or vim.snippet.active({ direction = 1 })
+  if not ready or is_busy or not require('codespec.next_edit').has() then
+    return key
+  end
+  return '<Cmd>lua require("codespec").next_edit()<CR>'
+end
+
+---Hide the next edit, which does not come again at this place. False if there is none.
+---@return boolean
+function M.dismiss_edit()
+  return ready and require('codespec.next_edit').dismiss()
+end
+
+---List all places that are likely to want an edit, in the quickfix window.
+function M.list_edits()
+  if ready then
+    require('codespec.next_edit').list()
+  end
+end
+
 ---Ask for a suggestion here, also where suggestions are switched off. (Not with `ghost_text =
 ---'builtin'`.)
 function M.trigger()
@@ -109,6 +147,16 @@ function M.toggle(where, on)
   local now = require('codespec.scope').set(where or 'buffer', on, buf)
   require('codespec.events').rescope()
   return now
+end
+
+---No suggestions for so many minutes, in all buffers, but where |codespec.trigger()| asks; 0: they
+---come again.
+---@param minutes number
+function M.snooze(minutes)
+  if ready then
+    require('codespec.scope').snooze(minutes)
+    require('codespec.events').snoozed(minutes)
+  end
 end
 
 ---The state of the current buffer: its `kind`, which is ready, thinking, starting, paused, off or

@@ -5,6 +5,7 @@ local compat = require('codespec.compat')
 local config = require('codespec.config')
 local edit = require('codespec.edit')
 local ghost = require('codespec.ghost')
+local mark = require('codespec.mark')
 local scope = require('codespec.scope')
 local suggestion = require('codespec.suggestion')
 
@@ -20,6 +21,7 @@ local anchors = api.nvim_create_namespace('codespec.anchor')
 ---@field suggestions codespec.Suggestion[]
 ---@field index integer The one that is shown.
 ---@field cycled boolean Whether `suggestions` are all there are.
+---@field once boolean Shown until the next edit: it was ready, and was asked for.
 
 ---@type codespec.Shown?
 local shown
@@ -126,7 +128,8 @@ end
 ---@param items table[] From the server, for the place where the cursor is.
 ---@param invoked boolean
 ---@param skip integer How many to go on by.
-local function adopt(buf, items, invoked, skip)
+---@param once boolean Until the next edit.
+local function adopt(buf, items, invoked, skip, once)
   local before = fit()
   local row, col = cursor()
   local after = api.nvim_buf_get_lines(buf, row, row + 1, true)[1]:sub(col + 1)
@@ -156,7 +159,8 @@ local function adopt(buf, items, invoked, skip)
     anchor = api.nvim_buf_set_extmark(buf, anchors, row, col, { right_gravity = false }),
     suggestions = found,
     index = (index - 1 + skip) % #found + 1,
-    cycled = invoked,
+    cycled = invoked and not once,
+    once = once,
   }
   if redraw() and not (before and shown.suggestions[shown.index].text == before.rest.text) then
     tell_shown()
@@ -186,7 +190,7 @@ local function request(kind, skip)
   if not server or not inserting() or not vim.lsp.buf_is_attached(buf, server.id) then
     return
   end
-  local now, number = moment(), n_asked
+  local now, number, once = moment(), n_asked, kind == INVOKED and client.has_ready()
   local params = vim.lsp.util.make_position_params(0, server.offset_encoding)
   params.context = { triggerKind = kind }
   local ok, id = compat.request(server, 'textDocument/inlineCompletion', params, function(_, result)
@@ -196,7 +200,7 @@ local function request(kind, skip)
     pending = nil
     M.on_thinking()
     if now == moment() and inserting() then
-      adopt(buf, result and (result.items or result) or {}, kind == INVOKED, skip)
+      adopt(buf, result and (result.items or result) or {}, kind == INVOKED, skip, once)
     end
   end, buf)
   if ok and id then
@@ -216,8 +220,14 @@ function M.update(entered)
   local buf, tick = now:match('^(%d+) (%d+)')
   seen = now
   cancel()
-  redraw()
   local only_moved = buf == last_buf and tick == last_tick
+  if not only_moved then
+    mark.clear()
+  end
+  if shown and shown.once and not only_moved then
+    clear()
+  end
+  redraw()
   if (only_moved and not entered) or not inserting() or scope.why_off(api.nvim_get_current_buf()) then
     return
   end
@@ -235,6 +245,7 @@ end
 function M.leave()
   cancel()
   clear()
+  mark.clear()
   seen = ''
 end
 
@@ -309,6 +320,11 @@ local function insert(fits, n)
       item = item,
       acceptedLength = compat.utf16_length(fits.typed .. text),
     })
+    if shown.once then
+      seen = moment() -- no edit of the user's
+      redraw()
+      return
+    end
     M.update()
     return
   end

@@ -4,6 +4,23 @@ local config = require('codespec.config')
 
 local M = {}
 
+---When suggestions come again, in seconds as of os.time(); 0 where they do.
+local snoozed_until = 0
+
+---No suggestions for so many minutes; 0: they come again.
+---@param minutes number
+function M.snooze(minutes)
+  snoozed_until = minutes > 0 and os.time() + minutes * 60 or 0
+end
+
+---@return string? why
+local function why_snoozed()
+  local left = math.ceil((snoozed_until - os.time()) / 60)
+  if left > 0 then
+    return ('snoozed for %d more minute%s'):format(left, left > 1 and 's' or '')
+  end
+end
+
 ---Whether the plug-in has anything to do with a buffer; where not, why.
 ---@param buf integer
 ---@return string? why
@@ -28,6 +45,10 @@ function M.why_off(buf)
     return 'the buffer cannot be modified'
   elseif vim.bo[buf].readonly then
     return 'the buffer is read-only'
+  end
+  why = why_snoozed()
+  if why then
+    return why
   end
   local chosen = vim.b[buf].codespec_enabled
   if chosen == false then

@@ -43,16 +43,21 @@ local words = {
 
 local drawn ---@type string?
 
+local function now()
+  local kind = M.of(vim.api.nvim_get_current_buf()).kind
+  return kind == 'ready' and client.has_ready() and 'codespec »' or words[kind]
+end
+
 ---@return string
 function M.statusline()
-  drawn = words[M.of(vim.api.nvim_get_current_buf()).kind]
+  drawn = now()
   return drawn
 end
 
 ---Tell statuslines and others that the state may have changed.
 function M.announce()
   vim.api.nvim_exec_autocmds('User', { pattern = 'CodespecStatus', modeline = false })
-  if drawn and drawn ~= words[M.of(vim.api.nvim_get_current_buf()).kind] then
+  if drawn and drawn ~= now() then
     vim.cmd.redrawstatus()
   end
 end

@@ -82,6 +82,12 @@ async function test() {
   await run('codespec.enable');
   await becomes('ready');
 
+  await run('codespec.snooze', 30);
+  await becomes('off');
+  assert.equal(api.status.reason, 'snoozed for 30 more minutes');
+  await run('codespec.enable');
+  await becomes('ready');
+
   await run('codespec.restart');
   await becomes('ready');
   assert.ok(states.includes('thinking'));

@@ -1,0 +1,83 @@
+"""The contract of generators: models that decode by themselves, here or on another machine.
+
+A generator streams ids or text. It has no passes to verify drafts in, no rollback and no
+log-probabilities; prompt, healing, stopping, finishing and deadlines are the engine's, as for a
+target.
+"""
+
+from __future__ import annotations
+
+from collections import abc
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from codespec.backends.base import Backend
+from codespec.types import Finish, ModelInfo, SamplingParams, Tokenizer, Tokens
+
+
+@dataclass(frozen=True, slots=True)
+class GeneratorPrompt:
+    """A prompt for a generator, and the limits of its output.
+
+    tokens:     (n,) the prompt in ids of the generator's tokenizer, its markers included.
+    text:       the same as text, markers spelled as `Generator.text` does.
+    before, after: the document's text around the cursor, as much as the prompt holds of it.
+    max_tokens: most tokens of the model that the engine will use, 1 or more.
+    sampling:   temperature, top-k and the like.
+    stop:       stop strings: the engine ends the output before the first of them, and a generator
+                may, too.
+    """
+
+    tokens: Tokens
+    text: str
+    before: str
+    after: str
+    max_tokens: int
+    sampling: SamplingParams
+    stop: tuple[str, ...] = ()
+
+
+Stream: TypeAlias = abc.Generator[bytes | Sequence[int], None, Finish]
+"""Pieces of an output, as bytes of text or as ids, in order. Its return value is the finish reason:
+"stop" where the text is complete, else "length"."""
+
+
+class Generator:
+    """A model that decodes by itself. A subclass needs `info`, `tokenizer` and `stream`.
+
+    n_units: tokens of `tokenizer` for one token of the model, the unit of settings and requests.
+    heals:   True if ids are the model's own, so that token healing pays: the engine holds back a
+             half-typed word's last token, and asks once more with it where the output does not
+             begin with its bytes.
+    """
+
+    info: ModelInfo
+    tokenizer: Tokenizer
+    n_units: int = 1
+    heals: bool = True
+
+    def stream(self, prompt: GeneratorPrompt, cancelled: Callable[[], bool]) -> Stream:
+        """Stream the continuation of a prompt. Runs on a thread of its own, which may block: the
+        engine closes it at the next piece after `cancelled` returns True, and it may end by itself
+        then. An earlier stream may not have ended yet.
+
+        Raises: ModelError, with the cause and the next step.
+        """
+        raise NotImplementedError
+
+    def text(self, tokens: Tokens) -> str:
+        """Text of a prompt (n,), with its markers spelled out."""
+        return self.tokenizer.decode(tokens).decode("utf-8", "replace")
+
+    def close(self) -> None:
+        """Free what the generator holds. No other call may follow."""
+
+
+class GeneratorBackend(Backend):
+    """A backend of generators. A subclass needs `open`."""
+
+    def open(self, where: str) -> Generator:
+        """Open a generator, to be closed; fast, without any request to the model. Raises:
+        ModelError."""
+        raise NotImplementedError

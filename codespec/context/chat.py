@@ -1,0 +1,66 @@
+"""The prompt of a chat: the model's own template around the texts of its messages."""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeAlias
+
+from codespec.context.old_text import old_text
+from codespec.context.raw_prompt import whole_context
+from codespec.context.special_tokens import Part, encoded, specials_in
+from codespec.errors import InputError
+from codespec.requests import ChatMessage, CompletionRequest
+from codespec.types import Context, ModelInfo, Tokenizer, Tokens
+
+ChatTemplate: TypeAlias = Callable[[Sequence[tuple[str, str]]], "str | None"]
+"""See `Model.chat_prompt`."""
+
+# Stands for the text of message i in a template's output; private characters of Unicode.
+_STANDING_IN = re.compile("\ue000([0-9]+)\ue001")
+
+
+def no_template(messages: Sequence[tuple[str, str]]) -> str | None:
+    """`ChatTemplate` of a model without one."""
+    return None
+
+
+def chat_context(
+    request: CompletionRequest,
+    info: ModelInfo,
+    tokenizer: Tokenizer,
+    special_tokens: Mapping[str, int],
+    template: ChatTemplate,
+    left: Tokens,
+    document: str = "",
+) -> Context:
+    """The context of a request with messages. left: tokens of their texts, for lookups. document:
+    see `build_context`. Raises: InputError where the model has no chat template, and as
+    `whole_context`."""
+    parts = chat_parts(request.messages, template, special_tokens)
+    if parts is None:
+        raise InputError(
+            f"{info.name} has no chat template that is known",
+            "Ask /v1/completions, or choose a model that was trained on chats.",
+        )
+    tokens = encoded(parts, special_tokens, tokenizer)
+    context = whole_context(request, info, tokens, left, document)
+    return dataclasses.replace(context, old=old_text(request, b"", info, tokenizer))
+
+
+def chat_parts(
+    messages: Sequence[ChatMessage], template: ChatTemplate, special_tokens: Mapping[str, int]
+) -> tuple[Part, ...] | None:
+    """The parts of a chat's prompt, None without a template. Special tokens are those of the
+    template alone: a message that spells one is text."""
+    made = template([(said.role, f"\ue000{i}\ue001") for i, said in enumerate(messages)])
+    if made is None:
+        return None
+    parts: list[Part] = []
+    for k, piece in enumerate(_STANDING_IN.split(made)):
+        if k % 2:
+            parts.append(messages[int(piece)].text)
+        else:
+            parts += specials_in(piece, special_tokens)
+    return tuple(parts)

@@ -1,0 +1,338 @@
+"""Candidate edits: the places that the patterns of a session fit."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from typing import NamedTuple, TypeAlias
+
+from codespec.edits.base import CursorLine, Texts
+from codespec.edits.edit_session import EditSession
+from codespec.edits.line_tokens import words
+from codespec.edits.pattern import FittingPlace, Pattern
+from codespec.edits.searched_text import SearchedText, SearchedTexts
+
+N_PATTERNS = 36
+"""The newest patterns that are looked for."""
+N_REPEATED = 15
+"""Older patterns that were made more than once, beside those."""
+N_PLACES = 10
+"""Places of one pattern that are ranked."""
+N_FOUND = 250
+"""Places of one pattern that are looked at, those in the cursor's document first."""
+N_FOUND_ALIKE = 100
+"""The same for patterns whose places are compared one by one."""
+N_ALL_FOUND = 2000
+"""Places of all patterns that are looked at; beyond, older patterns are left out."""
+N_CANDIDATES = 70
+"""Places of all patterns that are ranked."""
+N_FILES = 30
+"""Files that are not open and are searched for one pattern."""
+N_ALL_FILES = 200
+"""Such files that are searched for one question; beyond, no more are asked for."""
+_N_WORDS = 6
+"""Words of a pattern that a file has to hold, the longest."""
+_NEAR = 8
+"""Lines between places of patterns that belong together."""
+_BLOCK = "block"
+_BY_SHAPE = frozenset({"template"})
+_BY_ANALOGY = frozenset({"analogy", "block_analogy"})
+
+DismissedEdit: TypeAlias = tuple[str, tuple[str, ...], tuple[str, ...]]
+"""(path, old lines, new lines)."""
+
+
+class FoundPlace(NamedTuple):
+    """A place and the text that it stands in."""
+
+    text: SearchedText
+    place: FittingPlace
+
+    @property
+    def edit(self) -> tuple[str, int, int, tuple[str, ...]]:
+        """The edit: path, first line, number of lines, new lines."""
+        return self.text.path, self.place.line, self.place.n_old, self.place.new
+
+    @property
+    def lines(self) -> range:
+        """Numbers of the lines that would be replaced."""
+        return range(self.place.line, self.place.line + self.place.n_old)
+
+    @property
+    def old(self) -> tuple[str, ...]:
+        """The lines that would be replaced."""
+        return tuple(self.text.lines[self.place.line : self.place.line + self.place.n_old])
+
+
+@dataclass(frozen=True, slots=True)
+class PatternPlaces:
+    """All places that are left for one pattern.
+
+    n_left: places by path. n_left_edited: of them in documents with changes.
+    contexts: how much context agrees, of each place, the best first.
+    passed_contexts: of the places that the user passed over: those above the last one made in
+        their document, and those in other documents with changes.
+    n_passed: such places by path. n_passed_elsewhere: of them outside the cursor's document.
+    last_lines: line of the lowest making, by path.
+    n_dismissed: its proposals that the user did not want.
+    """
+
+    pattern: Pattern
+    n_left: Counter[str]
+    n_left_edited: int
+    contexts: list[int]
+    passed_contexts: list[int]
+    n_passed: Counter[str]
+    n_passed_elsewhere: int
+    last_lines: Mapping[str, int]
+    n_dismissed: int
+
+
+@dataclass(slots=True)
+class CandidateEdit:
+    """An edit that may be proposed.
+
+    rank_below: how many places of its pattern stand between the cursor and it.
+    n_agreeing: other patterns that say the same. n_rivals: edits of the same lines that say
+    otherwise. n_companions: other patterns of the same change that fit near it.
+    """
+
+    found: FoundPlace
+    places: PatternPlaces
+    is_below: bool
+    rank_below: int
+    n_agreeing: int = 0
+    n_rivals: int = 0
+    n_companions: int = 0
+
+    @property
+    def context(self) -> int:
+        """How much of the context agrees."""
+        return context_of(self.found.place)
+
+
+def context_of(place: FittingPlace) -> int:
+    """Tokens or lines that agree around a place; six more where all of the line does."""
+    return place.n_left + place.n_right + 6 * place.whole
+
+
+class CandidateSearch:
+    """Looks for candidates in texts that it keeps from one question to the next."""
+
+    def __init__(self) -> None:
+        self._open = SearchedTexts(256)
+        self._files = SearchedTexts(512)
+
+    def open_texts(self, texts: Texts) -> dict[str, SearchedText]:
+        """The open documents, by path."""
+        known = {path: self._open.get(path, text, True) for path, text in texts.open.items()}
+        self._open.keep(set(known))
+        return known
+
+    def candidates(
+        self,
+        session: EditSession,
+        open_texts: Mapping[str, SearchedText],
+        texts: Texts,
+        cursor: CursorLine,
+        dismissed: Collection[DismissedEdit],
+    ) -> list[CandidateEdit]:
+        """At most `N_CANDIDATES` edits, none twice, none of lines that were changed already."""
+        ranked: list[tuple[float, CandidateEdit]] = []
+        among = _Searched(open_texts, texts, self._files, cursor.path)
+        n_found = 0
+        for pattern in _looked_for(session):
+            if n_found >= N_ALL_FOUND:
+                break
+            n_most = N_FOUND if pattern.everywhere else N_FOUND_ALIKE
+            found = list(islice(self._places(pattern, session, among), n_most))
+            n_found += len(found)
+            wanted = [f for f in found if (f.text.path, f.old, f.place.new) not in dismissed]
+            if wanted:
+                places = _summary(pattern, session, wanted, cursor, len(found) - len(wanted))
+                ranked += _best(places, session, wanted, cursor)
+        ranked = _without_parts(sorted(ranked, key=lambda each: -each[0]))
+        by_edit: dict[object, CandidateEdit] = {}
+        by_place: dict[tuple[str, int], set[tuple[str, ...]]] = defaultdict(set)
+        for _, candidate in ranked:
+            edit = candidate.found.edit
+            known = by_edit.setdefault(edit, candidate)
+            if known is not candidate:
+                known.n_agreeing += 1
+            by_place[edit[0], edit[1]].add(edit[3])
+        chosen = list(by_edit.values())[:N_CANDIDATES]
+        for candidate in chosen:
+            edit = candidate.found.edit
+            candidate.n_rivals = len(by_place[edit[0], edit[1]]) - 1
+        _count_companions([candidate for _, candidate in ranked])
+        return chosen
+
+    def _places(
+        self, pattern: Pattern, session: EditSession, among: _Searched
+    ) -> Iterator[FoundPlace]:
+        home = among.open_texts.get(pattern.makings[-1].change.path)
+        for text in among.of(pattern, session, home):
+            for place in pattern.places(text, home):
+                old = tuple(text.lines[place.line : place.line + place.n_old])
+                if old != place.new and not session.covers(text.path, place.line, place.n_old):
+                    yield FoundPlace(text, place)
+
+
+class _Searched:
+    """The texts in which one question looks for places. Each set of words is asked for once."""
+
+    def __init__(
+        self,
+        open_texts: Mapping[str, SearchedText],
+        texts: Texts,
+        files: SearchedTexts,
+        first: str,
+    ) -> None:
+        """first: path of the document that is searched before all others."""
+        self.open_texts = open_texts
+        self._order = sorted(open_texts.values(), key=lambda text: text.path != first)
+        self._texts = texts
+        self._files = files
+        self._held: dict[tuple[str, ...], list[SearchedText]] = {}
+        self._paths: set[str] = set()
+
+    def of(
+        self, pattern: Pattern, session: EditSession, home: SearchedText | None
+    ) -> Iterator[SearchedText]:
+        """Texts for places of a pattern. home: the text in which it was made last."""
+        if pattern.everywhere:
+            yield from self._order
+            yield from self._holding(pattern.needle)
+            return
+        suffix = home.suffix if home is not None else ""
+        for text in self._order:
+            if text.path in session.paths and text.suffix == suffix:
+                yield text
+
+    def _holding(self, needle: str) -> list[SearchedText]:
+        needed = tuple(sorted(set(words(needle)), key=lambda word: (-len(word), word))[:_N_WORDS])
+        known = self._held.get(needed)
+        if known is None:
+            known = self._held[needed] = []
+            if needed and len(self._paths) < N_ALL_FILES:
+                for path, text in self._texts.holding(needed, N_FILES):
+                    if path not in self.open_texts:
+                        self._paths.add(path)
+                        known.append(self._files.get(path, text, False))
+        return known
+
+
+def _looked_for(session: EditSession) -> list[Pattern]:
+    """The newest patterns, and older ones that were made more than once."""
+    patterns = sorted(
+        session.patterns.values(), key=lambda p: (p.newest, len(p.makings)), reverse=True
+    )
+    older = [pattern for pattern in patterns[N_PATTERNS:] if len(pattern.numbers) > 1]
+    return patterns[:N_PATTERNS] + older[:N_REPEATED]
+
+
+def _count_companions(candidates: list[CandidateEdit]) -> None:
+    """Count the patterns of one change that fit near one another."""
+    by_change: dict[tuple[str, int], list[CandidateEdit]] = defaultdict(list)
+    for candidate in candidates:
+        change = candidate.places.pattern.makings[-1].change.number
+        by_change[candidate.found.text.path, change].append(candidate)
+    for together in by_change.values():
+        for candidate in together:
+            line, pattern = candidate.found.place.line, candidate.places.pattern
+            near = {
+                other.places.pattern.needle
+                for other in together
+                if abs(other.found.place.line - line) <= _NEAR and other.found.place.line != line
+            }
+            candidate.n_companions = len(near - {pattern.needle, ""})
+
+
+def _without_parts(
+    ranked: list[tuple[float, CandidateEdit]],
+) -> list[tuple[float, CandidateEdit]]:
+    """The candidates without those lines of a block that stands there as a whole."""
+    whole = {
+        (candidate.found.text.path, line, candidate.places.pattern.newest)
+        for _, candidate in ranked
+        if candidate.places.pattern.kind == _BLOCK
+        for line in candidate.found.lines
+    }
+    return [
+        (score, candidate)
+        for score, candidate in ranked
+        if candidate.places.pattern.kind == _BLOCK
+        or (
+            candidate.found.text.path,
+            candidate.found.place.line,
+            candidate.places.pattern.newest,
+        )
+        not in whole
+    ]
+
+
+def _summary(
+    pattern: Pattern,
+    session: EditSession,
+    found: list[FoundPlace],
+    cursor: CursorLine,
+    n_dismissed: int,
+) -> PatternPlaces:
+    last_lines: dict[str, int] = {}
+    for making in pattern.makings:
+        path = making.change.path
+        last_lines[path] = max(last_lines.get(path, -1), making.line)
+    n_left, n_passed = Counter[str](), Counter[str]()
+    contexts: list[int] = []
+    passed_contexts: list[int] = []
+    for text, place in found:
+        if place.is_one:
+            continue
+        n_left[text.path] += 1
+        contexts.append(context_of(place))
+        is_above = place.line < last_lines.get(text.path, -1)
+        n_passed[text.path] += is_above
+        if is_above or (text.path in session.paths and text.path != cursor.path):
+            passed_contexts.append(context_of(place))
+    edited = sum(n for path, n in n_left.items() if path in session.paths)
+    return PatternPlaces(
+        pattern=pattern,
+        n_left=n_left,
+        n_left_edited=edited,
+        contexts=sorted(contexts, reverse=True),
+        passed_contexts=passed_contexts,
+        n_passed=n_passed,
+        n_passed_elsewhere=edited - n_left[cursor.path] * (cursor.path in session.paths),
+        last_lines=last_lines,
+        n_dismissed=n_dismissed,
+    )
+
+
+def _best(
+    places: PatternPlaces, session: EditSession, found: list[FoundPlace], cursor: CursorLine
+) -> Iterator[tuple[float, CandidateEdit]]:
+    """(score, candidate) of the pattern's places that are most likely, by a plain rule."""
+    scored: list[tuple[float, int, CandidateEdit]] = []
+    kind = places.pattern.kind
+    times = 2 * min(3, len(places.pattern.numbers)) - 4 * (kind in _BY_SHAPE)
+    times -= 5 * (kind in _BY_ANALOGY)
+    for each in found:
+        path, line = each.text.path, each.place.line
+        is_here, is_edited = path == cursor.path, path in session.paths
+        is_below = is_here and line > cursor.line
+        context = context_of(each.place)
+        candidate = CandidateEdit(each, places, is_below, 0)
+        score = context + 4 * is_edited + 3 * is_below + 2 * is_here
+        scored.append((-score, abs(line - cursor.line), candidate))
+    n_below = 0
+    for _, _, candidate in sorted(scored, key=_score_and_distance)[:N_PLACES]:
+        candidate.rank_below = n_below
+        n_below += candidate.is_below
+        is_edited = candidate.found.text.path in session.paths
+        yield candidate.context + 3 * is_edited + 2 * candidate.is_below + times, candidate
+
+
+def _score_and_distance(each: tuple[float, int, CandidateEdit]) -> tuple[float, int]:
+    return each[:2]

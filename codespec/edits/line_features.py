@@ -1,0 +1,140 @@
+"""The ranking's view of the line at a place, and of the lines around it, beside those that were
+changed."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from math import log1p
+
+from codespec.edits.candidate_edits import CandidateEdit
+from codespec.edits.line_tokens import (
+    KEYWORDS,
+    defined_name,
+    indentation,
+    is_import,
+    signs,
+    words,
+)
+from codespec.edits.pattern import Making
+from codespec.edits.searched_text import MAX_FOUND, SearchedText
+
+_N_AROUND = 3
+"""Lines above and below whose tokens are compared."""
+_BEGUN = re.compile(r"(?:^|\s)(?://|#)|^\*")
+_COMMENT = ("#", "//", "*", "/*", '"""')
+
+
+def line_features(candidate: CandidateEdit, homes: Mapping[str, SearchedText]) -> dict[str, float]:
+    """Features of a place's text. homes: the open documents."""
+    text, place = candidate.found
+    making, needle = place.making, candidate.places.pattern.needle
+    home = homes.get(making.change.path)
+    line = text.lines[place.line] if place.line < len(text.lines) else ""
+    body = line.strip()
+    end = making.change.line + len(making.change.new)
+    made_on = making.old or (making.change.old or making.change.new)[0].strip()
+    if not making.change.old and home is not None:
+        made_on = home.body(end)
+    n_signs = len(signs(body))
+    prefix = indentation((making.change.old or making.change.new)[0])
+    added = candidate.places.pattern.added.strip()
+    is_definition = bool(defined_name(body))
+    return {
+        "likeness": _likeness(signs(made_on), signs(body)),
+        "indentation_equal": indentation(line) == prefix,
+        "quoted": _is_quoted(body, needle),
+        "quoted_as_made": _is_quoted(body, needle) == _is_quoted(making.old, needle),
+        "is_definition": is_definition,
+        "definition_as_made": is_definition == bool(defined_name(making.old)),
+        "n_signs_on_line": log1p(n_signs),
+        "ends_as_made": body != making.old and [line.strip() for line in place.new] == [making.new],
+        "has_removed": candidate.places.pattern.removed.strip() in body,
+        "has_added": bool(added) and added in body,
+        "new_stands_already": _stands(place.new, text),
+        "is_comment": body.startswith(_COMMENT),
+        "is_import": is_import(body),
+        "same_suffix": home is not None and home.suffix == text.suffix,
+        **_shared_words(made_on, body, candidate, text),
+        **_around(candidate, text, home, making),
+    }
+
+
+def _shared_words(
+    made_on: str, body: str, candidate: CandidateEdit, text: SearchedText
+) -> dict[str, float]:
+    """Features of the words around what is replaced that stand on both lines: one that hardly
+    stands anywhere else tells more than many that stand everywhere."""
+    pattern = candidate.places.pattern
+    gone = {*words(pattern.removed), *words(pattern.added)} | KEYWORDS
+    ours, theirs = set(words(made_on)) - gone, set(words(body)) - gone
+    shared = ours & theirs
+    rarest = min((len(text.find(word)) for word in shared), default=MAX_FOUND)
+    return {
+        "n_words_shared": log1p(len(shared)),
+        "share_words": len(shared) / max(1, len(ours | theirs)),
+        "no_words": not ours and not theirs,
+        "rarest_shared": log1p(rarest),
+    }
+
+
+def _around(
+    candidate: CandidateEdit, text: SearchedText, home: SearchedText | None, making: Making
+) -> dict[str, float]:
+    """Features of the lines above and below."""
+    place = candidate.found.place
+    if home is None:
+        return dict.fromkeys(_AROUND, 0.0)
+    first, end = making.change.line, making.change.line + len(making.change.new)
+    there, there_end = place.line, place.line + place.n_old
+    above, below = home.body(first - 1), home.body(end)
+    found = (
+        bool(above) and text.body(there - 1) == above,
+        bool(below) and text.body(there_end) == below,
+        _likeness(signs(above), signs(text.body(there - 1))),
+        _likeness(signs(below), signs(text.body(there_end))),
+        _likeness(
+            _signs_of(home, range(first - _N_AROUND, first)),
+            _signs_of(text, range(there - _N_AROUND, there)),
+        ),
+        _likeness(
+            _signs_of(home, range(end, end + _N_AROUND)),
+            _signs_of(text, range(there_end, there_end + _N_AROUND)),
+        ),
+    )
+    return dict(zip(_AROUND, found, strict=True))
+
+
+_AROUND = (
+    "above_equal",
+    "below_equal",
+    "above_likeness",
+    "below_likeness",
+    "lines_above_likeness",
+    "lines_below_likeness",
+)
+
+
+def _signs_of(text: SearchedText, numbers: range) -> list[str]:
+    return [sign for number in numbers for sign in signs(text.body(number))]
+
+
+def _likeness(ours: Iterable[str], theirs: Iterable[str]) -> float:
+    """Share of all different tokens that stand in both; 0 where there are none."""
+    a, b = frozenset(ours), frozenset(theirs)
+    return len(a & b) / max(1, len(a | b))
+
+
+def _is_quoted(line: str, needle: str) -> bool:
+    """True if the first occurrence is in a string or comment of the line, as its signs tell."""
+    before = line[: max(0, line.find(needle))]
+    n_quotes = before.count('"'), before.count("'")
+    return any(n % 2 for n in n_quotes) or _BEGUN.search(before) is not None
+
+
+def _stands(new: Sequence[str], text: SearchedText) -> bool:
+    """True if one of the new lines stands in the text already."""
+    bodies = [line.strip() for line in new]
+    return any(
+        text.body(number) == body for body in bodies if len(body) > 3 for number in text.find(body)
+    )

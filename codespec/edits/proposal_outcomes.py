@@ -1,0 +1,71 @@
+"""Finds out what became of proposals: made by the user, by accepting them or by hand, or
+dismissed."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from codespec.documents.edit_history import LineChange
+from codespec.edits.base import LineEdit
+from codespec.edits.candidate_edits import DismissedEdit
+from codespec.edits.learned_odds import MAX_WORKSPACES, LearnedOdds
+
+MAX_WAITING = 16
+"""Proposals of one workspace whose outcome is waited for; of older ones nothing is learned."""
+
+
+class ProposalOutcomes:
+    """Waits for the outcome of what was proposed, and teaches `LearnedOdds`. One thread only."""
+
+    def __init__(self, learned: LearnedOdds) -> None:
+        self._learned = learned
+        self._waiting: dict[str, dict[DismissedEdit, tuple[str, float]]] = {}
+        self._news = 0, 0
+
+    def proposed(self, workspace: str, edit: LineEdit) -> None:
+        """Wait for the outcome of an edit, whose probability was not corrected."""
+        waiting = self._waiting.setdefault(workspace, {})
+        waiting.setdefault((edit.path, edit.old, edit.new), (edit.kind, edit.chance))
+        if len(waiting) > MAX_WAITING:
+            del waiting[next(iter(waiting))]
+        if len(self._waiting) > MAX_WORKSPACES:
+            del self._waiting[next(iter(self._waiting))]
+
+    def seen(
+        self,
+        workspace: str,
+        changes: Sequence[LineChange],
+        dismissed: Collection[DismissedEdit],
+    ) -> None:
+        """Learn from the changes and dismissals up to now."""
+        waiting = self._waiting.get(workspace, {})
+        for edit, (kind, chance) in list(waiting.items()):
+            is_made = any(_makes(change, edit) for change in changes)
+            if is_made or edit in dismissed:
+                del waiting[edit]
+                self._learned.learn(workspace, kind, chance, is_made)
+                n_made, n_dismissed = self._news
+                self._news = n_made + is_made, n_dismissed + (not is_made)
+
+    def news(self) -> tuple[int, int]:
+        """(made, dismissed): how many proposals were found to be the one or the other since this
+        was called last."""
+        news, self._news = self._news, (0, 0)
+        return news
+
+    def forget(self, path: str) -> None:
+        """Wait for nothing in a document any more."""
+        for waiting in self._waiting.values():
+            for edit in [edit for edit in waiting if edit[0] == path]:
+                del waiting[edit]
+
+
+def _makes(change: LineChange, edit: DismissedEdit) -> bool:
+    """True if a change is an edit, or what both of them and their neighbours became."""
+    path, old, new = edit
+    return change.path == path and _has(change.old, old) and _has(change.new, new)
+
+
+def _has(lines: Sequence[str], run: Sequence[str]) -> bool:
+    n = len(run)
+    return any(lines[i : i + n] == run for i in range(len(lines) - n + 1))

@@ -1,0 +1,86 @@
+"""Next edits without a model: what was changed is changed elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+
+from codespec.documents.edit_history import LineChange
+from codespec.edits import ranking
+from codespec.edits.base import CursorLine, LineEdit, Texts
+from codespec.edits.candidate_edits import CandidateEdit, CandidateSearch, DismissedEdit
+from codespec.edits.edit_session import ChangeReader, EditSession
+from codespec.edits.features import PatternFeatures, session_features
+from codespec.edits.ranking import Ranking
+
+
+class Repeats:
+    """Proposes to repeat changes. One thread only."""
+
+    def __init__(self, ranked_by: Ranking | None = None) -> None:
+        """ranked_by: None for the ranking that comes with codespec."""
+        self._ranking = ranking.shipped() if ranked_by is None else ranked_by
+        self._lessons = ChangeReader()
+        self._search = CandidateSearch()
+
+    def propose(
+        self,
+        changes: Sequence[LineChange],
+        texts: Texts,
+        cursor: CursorLine,
+        dismissed: Collection[DismissedEdit] = (),
+    ) -> list[LineEdit]:
+        """See `Proposer`."""
+        found = self.candidates(changes, texts, cursor, dismissed)
+        if not found:
+            return []
+        chances = self._ranking.chances([row for _, row in found])
+        edits: list[LineEdit] = []
+        for i in (-chances).argsort(kind="stable"):
+            edit = edit_of(found[i][0], float(chances[i]))
+            if not any(_overlap(edit, other) for other in edits):
+                edits.append(edit)
+        return edits
+
+    def candidates(
+        self,
+        changes: Sequence[LineChange],
+        texts: Texts,
+        cursor: CursorLine,
+        dismissed: Collection[DismissedEdit] = (),
+    ) -> list[tuple[CandidateEdit, dict[str, float]]]:
+        """Edits that may be proposed, with what the ranking sees of each."""
+        if not changes:
+            return []
+        open_texts = self._search.open_texts(texts)
+        session = EditSession(changes, self._lessons, open_texts)
+        unwanted = frozenset(dismissed)
+        found = self._search.candidates(session, open_texts, texts, cursor, unwanted)
+        shared = session_features(session, len(unwanted))
+        features = PatternFeatures(session, cursor, open_texts)
+        return [
+            (each, {**shared, **features.of(each.places.pattern), **features.at(each)})
+            for each in found
+        ]
+
+
+def edit_of(candidate: CandidateEdit, chance: float) -> LineEdit:
+    """A candidate as an edit to propose."""
+    found = candidate.found
+    return LineEdit(
+        path=found.text.path,
+        line=found.place.line,
+        old=found.old,
+        new=found.place.new,
+        chance=chance,
+        kind=candidate.places.pattern.kind,
+    )
+
+
+def _overlap(a: LineEdit, b: LineEdit) -> bool:
+    """True if two edits meet; insertions at one place do."""
+    if a.path != b.path:
+        return False
+    a_end, b_end = a.line + len(a.old), b.line + len(b.old)
+    if not a.old or not b.old:
+        return a.line <= b_end and b.line <= a_end
+    return a.line < b_end and b.line < a_end

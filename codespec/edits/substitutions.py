@@ -1,0 +1,185 @@
+"""A change of one line as a replacement of tokens, with as much of the line around it as is needed
+to search for it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from codespec.edits.line_tokens import has_word, is_word_character, raw_tokens, signs
+
+MAX_REMOVED = 120
+MAX_ADDED = 200
+"""Characters. Longer ones are no substitution that anybody repeats."""
+MAX_CONTEXT = 9
+"""Tokens of context that are counted on one side."""
+_MAX_MORE = 5
+"""Tokens before the first one of the context that are taken in until there is a word."""
+_MAX_ALIGNED = 900
+"""Most products of old and new lines that are aligned."""
+_LEAST_LIKENESS = 0.5
+"""Share of tokens that two versions of a line have in common."""
+
+
+@dataclass(frozen=True, slots=True)
+class Substitution:
+    """Tokens of one line that were replaced.
+
+    found: the text that is searched for: what was removed, or what stood around, where that alone
+        holds no word. put: what stands in its place.
+    removed, added: the same without what is equal in both.
+    left, right: tokens of the line before and after `found`.
+    at_start, at_end: `found` has to begin or to end the line.
+    """
+
+    found: str
+    put: str
+    removed: str
+    added: str
+    left: tuple[str, ...]
+    right: tuple[str, ...]
+    at_start: bool
+    at_end: bool
+
+
+def substitution(old: str, new: str) -> Substitution | None:
+    """The replacement that makes `new` out of `old`, two lines without indentation; None if there
+    is none that can be searched for."""
+    a, b = raw_tokens(old), raw_tokens(new)
+    n_least = min(len(a), len(b))
+    start = next((i for i in range(n_least) if a[i] != b[i]), n_least)
+    n_least -= start
+    n_tail = next((i for i in range(n_least) if a[-1 - i] != b[-1 - i]), n_least)
+    end = len(a) - n_tail
+    removed, added = "".join(a[start:end]), "".join(b[start : len(b) - n_tail])
+    if removed == added or len(removed) > MAX_REMOVED or len(added) > MAX_ADDED:
+        return None
+    first, last = (start, end) if has_word(removed) else _with_context(a, start, end)
+    found = "".join(a[first:last])
+    if not has_word(found):
+        return None
+    bare = first == start and last == end
+    return Substitution(
+        found=found,
+        put="".join(a[first:start]) + added + "".join(a[end:last]),
+        removed=removed,
+        added=added,
+        left=tuple(token for token in a[:first] if not token.isspace()),
+        right=tuple(token for token in a[last:] if not token.isspace()),
+        at_start=not bare and start == 0,
+        at_end=not bare and end == len(a),
+    )
+
+
+def _with_context(tokens: Sequence[str], start: int, end: int) -> tuple[int, int]:
+    """The range with a token on each side, and more before it until there is a word."""
+
+    def before(at: int) -> int:
+        at = max(0, at - 1)
+        while at > 0 and tokens[at].isspace():
+            at -= 1
+        return at
+
+    first, last = before(start), min(len(tokens), end + 1)
+    while last < len(tokens) and tokens[last - 1].isspace():
+        last += 1
+    for _ in range(_MAX_MORE):
+        if has_word("".join(tokens[first:last])):
+            break
+        first = before(first)
+    return first, last
+
+
+def occurrences(line: str, found: str, put: str) -> list[int]:
+    """Places of `found` in a line, as whole words, without overlaps, and not where `put` stands
+    already."""
+    lead = put.find(found)
+    places: list[int] = []
+    at = line.find(found)
+    while at >= 0:
+        end = at + len(found)
+        cuts_word = (is_word_character(found[0]) and is_word_character(line[at - 1 : at])) or (
+            is_word_character(found[-1]) and is_word_character(line[end : end + 1])
+        )
+        is_done = lead >= 0 and at >= lead and line.startswith(put, at - lead)
+        if cuts_word or is_done:
+            at = line.find(found, at + 1)
+        else:
+            places.append(at)
+            at = line.find(found, end)
+    return places
+
+
+def replaced(line: str, places: Sequence[int], found: str, put: str) -> str:
+    """The line with `put` at these places instead of `found`."""
+    parts: list[str] = []
+    at = 0
+    for place in places:
+        parts += [line[at:place], put]
+        at = place + len(found)
+    return "".join(parts) + line[at:]
+
+
+def agreeing(
+    left: Sequence[str], right: Sequence[str], other: Substitution
+) -> tuple[int, int, bool]:
+    """(tokens that agree on the left, on the right, one more where both reach the line's end; all
+    of the line agrees). left, right: tokens of a line around a place."""
+    n_left = n_equal(reversed(left), reversed(other.left))
+    n_right = n_equal(right, other.right)
+    to_start = n_left == len(left) == len(other.left)
+    to_end = n_right == len(right) == len(other.right)
+    n_left, n_right = min(n_left + to_start, MAX_CONTEXT), min(n_right + to_end, MAX_CONTEXT)
+    return n_left, n_right, to_start and to_end
+
+
+def n_equal(a: Iterable[str], b: Iterable[str]) -> int:
+    """Length of the common beginning."""
+    n = 0
+    for x, y in zip(a, b, strict=False):
+        if x != y:
+            break
+        n += 1
+    return n
+
+
+def aligned(old: Sequence[str], new: Sequence[str]) -> list[tuple[int, int]]:
+    """Pairs (i, j) of an old and a new line that are versions of each other, in order."""
+    if len(old) == len(new):
+        return [(i, i) for i in range(len(old))]
+    if not old or not new or len(old) * len(new) > _MAX_ALIGNED:
+        return []
+    likeness = [[_likeness(a, b) for b in map(_counted, new)] for a in map(_counted, old)]
+    return likeliest_pairs(likeness, _LEAST_LIKENESS)
+
+
+def likeliest_pairs(likeness: Sequence[Sequence[float]], least: float) -> list[tuple[int, int]]:
+    """Pairs (row, column), ascending in both, whose likeness is the greatest in sum. least: that of
+    each pair."""
+    i, j = len(likeness), len(likeness[0])
+    best = [[0.0] * (j + 1) for _ in range(i + 1)]
+    for row, of_row in enumerate(likeness):
+        for column, like in enumerate(of_row):
+            both = best[row][column] + like if like >= least else 0.0
+            best[row + 1][column + 1] = max(best[row][column + 1], best[row + 1][column], both)
+    pairs: list[tuple[int, int]] = []
+    while i and j:
+        like = likeness[i - 1][j - 1]
+        if like >= least and best[i][j] == best[i - 1][j - 1] + like:
+            i, j = i - 1, j - 1
+            pairs.append((i, j))
+        elif best[i][j] == best[i - 1][j]:
+            i -= 1
+        else:
+            j -= 1
+    return pairs[::-1]
+
+
+def _counted(line: str) -> Counter[str]:
+    return Counter(signs(line))
+
+
+def _likeness(a: Counter[str], b: Counter[str]) -> float:
+    n_tokens = a.total() + b.total()
+    return 2 * (a & b).total() / n_tokens if n_tokens else 0.0

@@ -1,0 +1,142 @@
+"""Tokens replaced, inserted or deleted on a line: the same tokens on other lines."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import ClassVar, NamedTuple
+
+from codespec.edits.line_tokens import indentation, signs
+from codespec.edits.pattern import FittingPlace, Pattern
+from codespec.edits.searched_text import SearchedText
+from codespec.edits.substitutions import Substitution, agreeing, occurrences, replaced
+
+_N_MAKINGS = 6
+"""The latest makings whose context is compared."""
+_N_OCCURRENCES = 4
+"""Occurrences on a line whose context is compared."""
+
+
+class _Fit(NamedTuple):
+    """A place, see `FittingPlace`. which: index of its making among the latest ones."""
+
+    line: int
+    new: tuple[str, ...]
+    which: int
+    n_left: int
+    n_right: int
+    whole: bool
+    n_occurrences: int
+    is_one: bool
+
+
+class _HoldingLine(NamedTuple):
+    """A line that holds the old text. starts: of its occurrences. around: tokens before and after
+    each of the first ones. all_new: the line with all of them replaced."""
+
+    number: int
+    before: str
+    body: str
+    after: str
+    starts: list[int]
+    around: list[tuple[tuple[str, ...], tuple[str, ...]]]
+    all_new: tuple[str, ...]
+
+
+class TokenPattern(Pattern):
+    """A substitution, wherever its old text stands."""
+
+    kind: ClassVar[str] = "replace"
+
+    def __init__(self, substitution: Substitution) -> None:
+        super().__init__(substitution.removed, substitution.added, substitution.found)
+        self._put = substitution.put
+        self._at_start, self._at_end = substitution.at_start, substitution.at_end
+
+    def places(self, text: SearchedText, home: SearchedText | None) -> Iterator[FittingPlace]:
+        recent = self.makings[-_N_MAKINGS:]
+        made = tuple(making.substitution for making in recent if making.substitution)
+        wanted = self.needle, self._put, self._at_start, self._at_end
+
+        def fits_of() -> list[_Fit]:
+            lines = text.found_once(wanted, lambda: list(self._holding(text)))
+            return [fit for line in lines for fit in self._fits(line, made)]
+
+        fits: list[_Fit] = text.found_once((*wanted, made), fits_of)
+        for fit in fits:
+            yield FittingPlace(
+                line=fit.line,
+                n_old=1,
+                new=fit.new,
+                making=recent[fit.which],
+                n_left=fit.n_left,
+                n_right=fit.n_right,
+                whole=fit.whole,
+                n_occurrences=fit.n_occurrences,
+                is_one=fit.is_one,
+            )
+
+    def _holding(self, text: SearchedText) -> Iterator[_HoldingLine]:
+        for number in text.find(self.needle):
+            line = text.lines[number]
+            body = line.strip()
+            starts = occurrences(body, self.needle, self._put)
+            if self._at_start:
+                starts = [at for at in starts if at == 0]
+            if self._at_end:
+                starts = [at for at in starts if at + len(self.needle) == len(body)]
+            if not starts:
+                continue
+            around = [
+                (signs(body[:start]), signs(body[start + len(self.needle) :]))
+                for start in starts[:_N_OCCURRENCES]
+            ]
+            before, after = indentation(line), line[len(line.rstrip()) :]
+            new = self._new(before, body, after, starts)
+            yield _HoldingLine(number, before, body, after, starts, around, new)
+
+    def _fits(self, line: _HoldingLine, made: Sequence[Substitution]) -> Iterator[_Fit]:
+        n_left, n_right, whole, which, best = _best(line, made)
+        n = len(line.starts)
+        yield _Fit(line.number, line.all_new, which, n_left, n_right, whole, n, False)
+        if n > 1:
+            new = self._new(line.before, line.body, line.after, [best])
+            yield _Fit(line.number, new, which, n_left, n_right, whole, n, True)
+
+    def _new(self, before: str, body: str, after: str, starts: Sequence[int]) -> tuple[str, ...]:
+        new = before + replaced(body, starts, self.needle, self._put) + after
+        return (new,) if new.strip() else ()
+
+
+class InsertedTokens(TokenPattern):
+    """Tokens inserted beside tokens that stand elsewhere, too."""
+
+    kind: ClassVar[str] = "insert"
+
+
+class DeletedTokens(TokenPattern):
+    """Tokens deleted that stand elsewhere, too."""
+
+    kind: ClassVar[str] = "delete"
+
+
+def token_pattern(substitution: Substitution) -> TokenPattern:
+    """The pattern of a substitution."""
+    if not substitution.removed:
+        return InsertedTokens(substitution)
+    return TokenPattern(substitution) if substitution.added else DeletedTokens(substitution)
+
+
+def _best(line: _HoldingLine, made: Sequence[Substitution]) -> tuple[int, int, bool, int, int]:
+    """(tokens that agree left, right, the whole line does, index of the making, the
+    occurrence) of the making whose context is most like that of an occurrence."""
+    best = (-1, -1, False, len(made) - 1, line.starts[0])
+    for start, (left, right) in zip(line.starts, line.around, strict=False):
+        before, after = left[-1:], right[:1]
+        for which, substitution in enumerate(made):
+            is_other = before != substitution.left[-1:] and after != substitution.right[:1]
+            if is_other and best[0] >= 0:
+                continue  # nothing agrees, which is no better
+            n_left, n_right, whole = agreeing(left, right, substitution)
+            if n_left + n_right > best[0] + best[1]:
+                best = (n_left, n_right, whole, which, start)
+    return best

@@ -1,0 +1,287 @@
+"""The next-edit model, beside the one that completes: which of the two answers a request."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable, Collection, Mapping
+from concurrent.futures import Future, wait
+from dataclasses import replace
+from pathlib import Path
+from threading import Thread
+from typing import Generic, Protocol, TypeVar
+
+import msgspec
+
+from codespec.backends.base import CancelledError
+from codespec.backends.registry import in_full, scheme_of, target_of
+from codespec.config import Settings, without_none
+from codespec.edits.formats.base import NextEditFormat, PromptForm
+from codespec.edits.formats.registry import form_named, form_spoken
+from codespec.engine.turns import Turns
+from codespec.errors import CodespecError, InputError
+from codespec.models.catalogue import memory_of
+from codespec.models.resolve import name_in
+from codespec.models.split import size_of
+from codespec.requests import CompletionRequest, Paused
+from codespec.system.files import FileState, state_of
+from codespec.types import ModelInfo
+
+N_CTX = 6144
+"""Tokens of context of a next-edit model, where its training allows: a prompt and its answer."""
+
+
+RETRY_S = 30.0
+"""Seconds after which a model that could not be loaded is tried again: it may fit by then."""
+_LOOK_S = 0.01
+"""Seconds between two looks of a request that waits for the model."""
+
+
+class SpeakingEngine(Protocol):
+    """An engine with one model, and the names that this goes by."""
+
+    @property
+    def info(self) -> ModelInfo: ...
+    @property
+    def special_tokens(self) -> Mapping[str, int]: ...
+
+    @property
+    def settings(self) -> Settings: ...
+    def closed(self, path: str) -> None: ...
+    def idle(self, interrupted: Callable[[], bool]) -> bool: ...
+    def close(self) -> None: ...
+
+
+_E = TypeVar("_E", bound=SpeakingEngine)
+
+
+def format_of(engine: SpeakingEngine) -> NextEditFormat | None:
+    """The format in which an engine's model is asked for next edits; None where it is no such
+    model."""
+    form = form_of_model(engine.info, engine.special_tokens)
+    return form if isinstance(form, NextEditFormat) else None
+
+
+def form_of_model(info: ModelInfo, vocabulary: Collection[str]) -> PromptForm | None:
+    """The form of next-edit prompts that a model was trained on; None for one that was not."""
+    return form_spoken(f"{info.name} {Path(info.path).name}", vocabulary)
+
+
+def is_target(settings: Settings) -> bool:
+    """True if the next-edit model is the model that completes: it is loaded once then."""
+    if not settings.edits.model:
+        return False
+    try:
+        named, target = in_full(settings.edits.model), target_of(settings.model)
+        if scheme_of(named) or scheme_of(target):
+            return named == target
+        return os.path.samefile(named, target)
+    except (CodespecError, OSError):  # who loads it says what is wrong
+        return False
+
+
+def roomy(settings: Settings) -> Settings:
+    """The settings, with the context of a next-edit model where the model that completes is
+    one."""
+    if not is_target(settings):
+        return settings
+    model = msgspec.structs.replace(settings.model, n_ctx=max(settings.model.n_ctx, N_CTX))
+    return msgspec.structs.replace(settings, model=model)
+
+
+def without_draft_model(settings: Settings) -> tuple[str, ...]:
+    """Names of the settings' drafters for what a next-edit model writes: no draft model, as that
+    stands in the prompt for the most part."""
+    return without_none(name for name in settings.drafting.drafters if name != "model")
+
+
+def memory_needed(settings: Settings) -> int:
+    """Bytes of memory that the next-edit model and its saved states take, about; 0 without one, for
+    one that is no file here, and for the model that completes."""
+    where = settings.edits.model
+    if not where or scheme_of(where) or is_target(settings):
+        return 0
+    path = Path(in_full(where))
+    if not path.is_file():
+        return 0
+    return memory_of(size_of(path)) + settings.model.max_saved_kv_bytes
+
+
+class NextEditModel(Generic[_E]):
+    """The engine over the model of `edits.model`, built when it is first needed.
+
+    build: builds an engine from settings.
+    own: the engine that completes, which serves where its model is the same.
+    """
+
+    def __init__(
+        self,
+        settings: Settings,
+        build: Callable[[Settings], _E],
+        own: _E,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.where = settings.edits.model
+        self._settings = settings
+        self._build = build
+        self._shared = own if is_target(settings) else None
+        self._clock = clock
+        self._built: _E | None = None
+        self._loading: Future[_E] | None = None
+        self._failure: CodespecError | None = None
+        self._tried_with: FileState = None
+        self._retry_at_s = 0.0
+
+    def ready(self) -> _E | None:
+        """The engine; None while its model is loaded, which the first call begins. That takes
+        seconds, on a thread of its own: the engine's thread answers others meanwhile. Where it
+        failed, it is not tried again before `RETRY_S` or a change of its file. Raises: ModelError,
+        ConfigError."""
+        if self._shared is not None or self._built is not None:
+            return self._shared or self._built
+        if self._loading is None:
+            self._loading = self._load()
+            return None
+        if not self._loading.done():
+            return None
+        loading, self._loading = self._loading, None
+        try:
+            self._built = loading.result()
+        except CodespecError as e:
+            self._failure, self._retry_at_s = e, self._clock() + RETRY_S
+            raise
+        return self._built
+
+    def get(self) -> _E:
+        """The engine. Cost: waits for its model to be loaded. Raises: as `ready`."""
+        while (engine := self.ready()) is None:
+            self._wait()
+        return engine
+
+    def getting(self, cancelled: Callable[[], bool], paused: Paused) -> Turns[_E]:
+        """`get`, in turns. Raises: CancelledError; as `ready`."""
+        while (engine := self.ready()) is None:
+            if cancelled():
+                raise CancelledError
+            if paused(True):
+                yield
+            self._wait(_LOOK_S)
+        return engine
+
+    def _wait(self, seconds: float | None = None) -> None:
+        if self._loading is not None:
+            wait((self._loading,), seconds)
+
+    def _load(self) -> Future[_E]:
+        file = state_of(self.where)
+        if (
+            self._failure is not None
+            and file == self._tried_with
+            and self._clock() < self._retry_at_s
+        ):
+            raise self._failure
+        self._tried_with = file
+        loading: Future[_E] = Future()
+
+        def load() -> None:
+            try:
+                loading.set_result(self._build(_settings_of_model(self._settings)))
+            except Exception as e:  # raised where the engine is asked for
+                loading.set_exception(e)
+
+        Thread(target=load, daemon=True).start()
+        return loading
+
+    def closed(self, path: str) -> None:
+        """See `requests.Librarian`."""
+        if self._built is not None:
+            self._built.closed(path)
+
+    def idle(self, interrupted: Callable[[], bool]) -> bool:
+        """See `requests.Idler`. Loads nothing."""
+        return self._built is not None and self._built.idle(interrupted)
+
+    def close(self) -> None:
+        """Free the memory. Cost: waits for a model that is being loaded."""
+        if self._loading is not None and self._loading.exception() is None:
+            self._built = self._loading.result()
+        if self._built is not None:
+            self._built.close()
+
+    @property
+    def memory_bytes(self) -> int:
+        """See `memory_needed`."""
+        return memory_needed(self._settings)
+
+    def answering(
+        self,
+        request: CompletionRequest,
+        own: _E,
+        cancelled: Callable[[], bool],
+        paused: Paused,
+    ) -> Turns[tuple[_E, CompletionRequest]]:
+        """(the engine that answers a request, the request as it takes it): `own` or this one, the
+        one whose model the request names, else the one that speaks the form of its prompt, else
+        `own`. Yields while the model of this one is loaded.
+
+        Raises: InputError where no model speaks it; ModelError; CancelledError.
+        """
+        if not request.model and not request.form:
+            return own, request
+        engine = yield from self._answering(request, own, cancelled, paused)
+        return engine, replace(request, model="", form="")
+
+    def _answering(
+        self,
+        request: CompletionRequest,
+        own: _E,
+        cancelled: Callable[[], bool],
+        paused: Paused,
+    ) -> Turns[_E]:
+        if request.model and _is_name_of(request.model, own):
+            return own
+        if self.where and request.model and self._has_name(request.model):
+            return (yield from self.getting(cancelled, paused))
+        form = form_named(request.form) if request.form else None
+        if form is None or _speaks(own, form):
+            return own
+        loaded = f"{own.info.name} is loaded, which does not speak it"
+        if self.where:
+            engine = yield from self.getting(cancelled, paused)
+            if _speaks(engine, form):
+                return engine
+            loaded = f"{own.info.name} and {engine.info.name} are loaded, which do not speak it"
+        raise InputError(
+            f"the prompt is one for {form.title} (format {form.name}), and {loaded}",
+            'Name such a model in edits.model; or send "raw": true for the one that completes.',
+        )
+
+    def _has_name(self, name: str) -> bool:
+        names = {self.where.casefold(), name_in(self.where).casefold()}
+        is_told = self._built is not None and _is_name_of(name, self._built)
+        return is_told or name.casefold() in names
+
+
+def _is_name_of(name: str, engine: SpeakingEngine) -> bool:
+    info, target = engine.info, engine.settings.model.target
+    names = {info.name, name_in(info.path), target, name_in(target)} - {""}
+    return name.casefold() in {each.casefold() for each in names}
+
+
+def _speaks(engine: SpeakingEngine, form: PromptForm) -> bool:
+    return form_of_model(engine.info, engine.special_tokens) is form
+
+
+def _settings_of_model(settings: Settings) -> Settings:
+    """Settings of the engine over the next-edit model."""
+    return msgspec.structs.replace(
+        settings,
+        model=msgspec.structs.replace(
+            settings.model,
+            target=settings.edits.model,
+            draft="",
+            n_ctx=max(settings.model.n_ctx, N_CTX),
+        ),
+        drafting=msgspec.structs.replace(settings.drafting, drafters=without_draft_model(settings)),
+        edits=msgspec.structs.replace(settings.edits, model=""),
+    )

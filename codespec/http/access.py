@@ -1,0 +1,159 @@
+"""Access to the HTTP front: keys, hosts, and the workspaces that a request may name."""
+
+from __future__ import annotations
+
+import errno
+import hmac
+import ipaddress
+import os
+import re
+import socket
+from dataclasses import dataclass
+from pathlib import Path
+
+from codespec.errors import ConfigError
+from codespec.http.bodies import BodyDocument
+from codespec.limits import PATH_CHARS
+
+_MIN_KEY_CHARS = 16
+
+
+class Refused(Exception):
+    """A request that is answered with an error. status: HTTP status. field: the body's field that
+    is the reason, "" for none. headers: further headers of the answer."""
+
+    def __init__(self, status: int, message: str, field: str = "", **headers: str) -> None:
+        super().__init__(message)
+        self.status, self.message, self.field, self.headers = status, message, field, headers
+
+
+@dataclass(frozen=True, slots=True)
+class Access:
+    """Rules of access of one HTTP front.
+
+    keys: a request must show one of them. Without keys, programs of this machine are let in, but no
+        web page, whose scripts run on this machine, too.
+    workspaces: the folders, links resolved, that requests may name; the first one is the default.
+        Workspaces lend text to prompts, so a client that may name one may read it. The sender's
+        address would not tell: other users of the machine and tunnels come from loopback, too.
+
+    Raises: ConfigError for a workspace that no request could name.
+    """
+
+    keys: tuple[str, ...] = ()
+    workspaces: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for workspace in self.workspaces:
+            try:
+                workspace.encode()
+            except UnicodeEncodeError:
+                why = f"the workspace's name is not UTF-8: {workspace!r}"
+                raise ConfigError(why, "Rename the folder.") from None
+
+    def check(self, headers: dict[bytes, bytes], *, is_public: bool) -> str | None:
+        """The key of a client that may ask for anything, "" without keys. None for a client that
+        may ask for public paths only. Raises: Refused for all else."""
+        if self.keys:
+            scheme, _, given = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
+            shown = given.strip().encode("utf-8", "replace")
+            # All are compared, each in constant time: how long it takes tells nothing of a key.
+            fitting = [key for key in self.keys if hmac.compare_digest(shown, key.encode())]
+            if fitting and scheme.lower() == "bearer":
+                return fitting[0]
+            if not is_public:
+                why = "a key is needed: Authorization: Bearer KEY"
+                raise Refused(401, why, WWW_Authenticate="Bearer")
+            return None
+        host = re.fullmatch(
+            r"\[?([^\]]*?)\]?(?::\d*)?", headers.get(b"host", b"").decode("latin-1")
+        )
+        # A name that leads here but is not ours: DNS rebinding.
+        if host is None or not is_loopback(host[1]):
+            raise Refused(403, "the host must be localhost; others need a server with --key-file")
+        # An origin: a page's script. What a page shows (an image, a script of another place, a
+        # frame) comes without one, and browsers say so: "none" is who typed the address.
+        # https://www.w3.org/TR/fetch-metadata/
+        if b"origin" in headers or headers.get(b"sec-fetch-site", b"none") != b"none":
+            raise Refused(403, "web pages are not answered")
+        return ""
+
+    def place(self, document: BodyDocument) -> tuple[str, str]:
+        """(workspace, path) of a request's document. No folder outside the workspaces is looked at
+        on the way. Raises: Refused."""
+        if document.workspace is None:
+            workspace = self.workspaces[0] if self.workspaces else ""
+        else:
+            workspace = document.workspace and os.path.normpath(document.workspace)
+            if workspace and workspace not in self.workspaces:
+                raise Refused(403, "the server was not started with this --workspace", "workspace")
+        if not document.path:
+            return workspace, ""
+        if not workspace:
+            raise Refused(403, "a path needs a workspace (--workspace)", "path")
+        path = os.path.normpath(os.path.join(workspace, document.path))
+        if len(path) > PATH_CHARS:
+            why = f"the path has more than {PATH_CHARS} characters with its workspace: shorten it"
+            raise Refused(400, why, "path")
+        inside = os.path.join(workspace, "")
+        if "\0" in path or not (
+            path.startswith(inside) and os.path.realpath(path).startswith(inside)
+        ):
+            raise Refused(403, "the path leads out of the workspace", "path")
+        return workspace, path
+
+
+def is_loopback(host: str) -> bool:
+    """True for a literal loopback address or "localhost"."""
+    try:
+        return ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return host.lower() == "localhost"
+
+
+def read_keys(file: Path) -> tuple[str, ...]:
+    """Keys from a file, one a line; # begins a comment. Raises: ConfigError."""
+    hint = "Make one: openssl rand -hex 32"
+    try:
+        lines = [line.strip() for line in file.read_text("utf-8").splitlines()]
+    except (OSError, UnicodeDecodeError) as e:
+        why = e.strerror if isinstance(e, OSError) else "no text in UTF-8"
+        raise ConfigError(f"cannot read the keys in {file}: {why}", hint) from None
+    rows = [(n, line) for n, line in enumerate(lines, 1) if line and not line.startswith("#")]
+    for n, key in rows:
+        if not key.isascii():
+            raise ConfigError(f"{file}, line {n}: a key has ASCII characters only", hint)
+    keys = tuple(key for _, key in rows)
+    if not keys or min(map(len, keys)) < _MIN_KEY_CHARS:
+        raise ConfigError(f"{file} needs keys of {_MIN_KEY_CHARS} characters or more", hint)
+    return keys
+
+
+def listen(host: str, port: int, access: Access) -> socket.socket:
+    """A listening socket. port: 0 chooses a free one.
+
+    Raises: ConfigError for an address that is not there, or that needs a key.
+    """
+    try:
+        family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        if not access.keys and not is_loopback(str(address[0])):
+            raise ConfigError(
+                f"{host} can be reached from other machines, so a key is needed",
+                "Make one: openssl rand -hex 32 > codespec.key; then: --key-file codespec.key",
+            )
+        listener = socket.create_server(address[:2], family=family)
+        # asyncio sends at once (TCP_NODELAY) only where a socket says that it is TCP; otherwise an
+        # answer's body waits for the acknowledgement of its head, 40 ms.
+        return socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP, listener.detach())
+    except UnicodeError:  # parts that are empty or too long
+        raise ConfigError(
+            f"{host}: no host has such a name", "Choose another: --host HOST"
+        ) from None
+    except OSError as e:
+        # asyncio and socket add the address to the message, which is named below already.
+        why = os.strerror(e.errno) if e.errno and e.errno > 0 else e.strerror
+        is_host = isinstance(e, socket.gaierror) or e.errno == errno.EADDRNOTAVAIL
+        raise ConfigError(
+            f"cannot listen on {host}, port {port}: {why}",
+            f"Choose another: --{'host HOST' if is_host else 'port N'}",
+        ) from None

@@ -1,0 +1,384 @@
+"""Request bodies of HTTP clients: the fields of OpenAI's completions and chats and of
+llama.cpp's infill.
+
+null means the default, whatever the field; an integer may be written 16.0. Fields that are not
+named here are ignored, and so is a `model` that is the name of none in use; one that is named and
+cannot be honoured is an error that names it.
+"""
+
+from __future__ import annotations
+
+import re
+import secrets
+from collections.abc import Iterable
+from typing import Annotated, Any, Literal, TypeVar, cast
+
+import msgspec
+
+from codespec import limits
+from codespec.config import CompletionSettings
+from codespec.errors import InputError
+from codespec.limits import (
+    Count,
+    CountOrAll,
+    Name,
+    NotRead,
+    PathText,
+    Share,
+    Text,
+    at_most,
+    between,
+    is_deeper,
+)
+from codespec.requests import (
+    MAX_PREFIX_CHARS,
+    MAX_SUFFIX_CHARS,
+    ChatMessage,
+    CompletionRequest,
+)
+from codespec.syntax.text import normalise
+from codespec.types import SamplingParams, Snippet
+
+ALL_THERE_IS = limits.TOKENS
+"""Number of tokens that stands for as many as the model's context holds."""
+_OUTERMOST = re.compile(r"\n(?=[^\s)\]}])")
+"""The end of a line before one that may begin a definition."""
+
+_LIKELIEST = 1e-9
+"""A `top_p` that leaves the likeliest token alone, which 0 asks for."""
+
+
+class FieldError(InputError):
+    """A request that cannot be honoured. field: the field that is the reason, "" for none."""
+
+    def __init__(self, field: str, message: str, hint: str = "") -> None:
+        super().__init__(message, hint)
+        self.field = field
+
+
+class BodyDocument(msgspec.Struct, kw_only=True):
+    """Our own fields: the document and its workspace. verbatim: False asks for an editor's
+    suggestion, a syntactic unit that fits the text after the cursor, in place of the model's own
+    text."""
+
+    workspace: PathText | None = None  # None: the server's first
+    path: PathText = ""  # absolute, or from the workspace's folder
+    language: Name = ""
+    verbatim: bool = True
+
+
+class _ResponseFormat(msgspec.Struct):
+    type: Name | None = "text"
+
+
+class Body(BodyDocument, kw_only=True):
+    """Fields that both dialects have in common."""
+
+    model: Name = ""
+    stream: bool = False
+    stop: limits.Stop | Annotated[list[limits.Stop], at_most(limits.STOPS)] = ""
+    max_tokens: CountOrAll | None = None
+    max_completion_tokens: CountOrAll | None = None  # OpenAI's newer name for it
+    n_predict: CountOrAll | None = None  # llama.cpp's name for it
+    temperature: limits.Temperature | None = None
+    top_k: limits.AnyTopK = 0
+    top_p: Share = 1.0
+    min_p: Share = 0.0
+    frequency_penalty: limits.Penalty = 0.0
+    presence_penalty: limits.Penalty = 0.0
+    repeat_penalty: limits.RepeatPenalty = 1.0
+    seed: limits.Seed = -1
+    grammar: limits.Grammar = ""
+    # Fields that cannot be honoured.
+    n: Count = 1
+    best_of: Count = 1
+    echo: bool = False
+    logprobs: Count | bool = False  # 0 asks for those of what was said
+    n_probs: Count = 0
+    logit_bias: NotRead = None
+    json_schema: NotRead = None
+    response_format: _ResponseFormat = msgspec.field(default_factory=_ResponseFormat)
+
+    @property
+    def n_tokens(self) -> int | None:
+        """Most tokens to generate; None: not given."""
+        names = (self.n_predict, self.max_completion_tokens, self.max_tokens)
+        n = next((n for n in names if n is not None), None)
+        return ALL_THERE_IS if n == -1 else n
+
+    def check(self) -> None:
+        """Raises: FieldError for a field that cannot be honoured."""
+        for field, is_asked in (
+            ("n", self.n != 1),
+            ("best_of", self.best_of != 1),
+            ("echo", self.echo),
+            ("logprobs", self.logprobs is not False),
+            ("n_probs", self.n_probs),
+            ("logit_bias", self.logit_bias),
+            ("json_schema", self.json_schema),
+            ("response_format", (self.response_format.type or "text") != "text"),
+        ):
+            if is_asked:
+                raise FieldError(field, f"{field} is not supported; leave it out")
+
+    def request(self, prefix: str, suffix: str, defaults: CompletionSettings) -> CompletionRequest:
+        """The request for these texts before and after the cursor. defaults: for fields that are
+        not given."""
+        prefix, suffix = normalise(prefix), normalise(suffix)
+        if not self.verbatim:
+            prefix, suffix = _end_of(prefix, MAX_PREFIX_CHARS), _start_of(suffix, MAX_SUFFIX_CHARS)
+        temperature = defaults.temperature if self.temperature is None else self.temperature
+        stops = [self.stop] if isinstance(self.stop, str) else self.stop
+        return CompletionRequest(
+            prefix=prefix,
+            suffix=suffix,
+            language_id=self.language,
+            max_tokens=defaults.max_tokens if self.n_tokens is None else self.n_tokens,
+            sampling=SamplingParams(
+                temperature=temperature,
+                top_k=min(max(0, self.top_k), limits.VOCABULARY),
+                top_p=max(self.top_p, _LIKELIEST),
+                min_p=self.min_p,
+                repetition_penalty=self.repeat_penalty,
+                frequency_penalty=self.frequency_penalty,
+                presence_penalty=self.presence_penalty,
+                seed=secrets.randbits(62) if self.seed < 0 else self.seed,
+                any_seed=self.seed < 0,
+                grammar=self.grammar,
+            ),
+            # The model reads \n line ends alone, and writes them.
+            stop=tuple(normalise(stop) for stop in stops if stop),
+            model=self.model,
+            verbatim=self.verbatim,
+            whole=self.verbatim,
+        )
+
+
+class _StreamOptions(msgspec.Struct):
+    include_usage: bool | None = False
+
+
+class _TextPart(msgspec.Struct):
+    text: limits.OldText
+    type: Name | None = "text"
+
+
+class _Prediction(msgspec.Struct):
+    """OpenAI's predicted output: a text that the answer is expected to repeat much of."""
+
+    content: limits.OldText | Annotated[list[_TextPart], at_most(limits.PARTS)] | None = None
+    type: Name | None = "content"
+
+    @property
+    def text(self) -> str:
+        return "".join(part.text for part in _parts(self.content))
+
+    def check(self) -> None:
+        """Raises: FieldError for a prediction of another kind, or one that is too long."""
+        if (self.type or "content") != "content":
+            why = f'a prediction needs the type "content", not "{self.type}"'
+            raise FieldError("prediction", why, "Change it, or leave prediction out.")
+        if self.content is None:
+            why = "a prediction needs its content, a text or a list of parts of type text"
+            raise FieldError("prediction", why, "Send it, or leave prediction out.")
+        _check_parts("prediction", _parts(self.content))
+        if (n_chars := len(self.text)) > limits.OLD_CHARS:
+            most = f"the parts of a prediction have at most {limits.OLD_CHARS} characters together"
+            raise FieldError("prediction", f"{most}, these have {n_chars}", "Shorten them.")
+
+
+def _parts(content: str | list[_TextPart] | None) -> list[_TextPart]:
+    return [_TextPart(content)] if isinstance(content, str) else content or []
+
+
+def _check_parts(field: str, parts: list[_TextPart]) -> None:
+    """Raises: FieldError for a part of another type."""
+    if other := [part.type for part in parts if (part.type or "text") != "text"]:
+        why = f'the content of {field} needs parts of type "text", not "{other[0]}"'
+        raise FieldError(field, why, "Send texts alone.")
+
+
+class OpenAIBody(Body, kw_only=True):
+    """Fields that OpenAI's requests have in common."""
+
+    stream_options: _StreamOptions = msgspec.field(default_factory=_StreamOptions)
+    prediction: _Prediction | None = None
+
+    def check(self) -> None:
+        super().check()
+        if self.prediction is not None:
+            self.prediction.check()
+
+    @property
+    def predicted(self) -> str:
+        """The text that the answer is expected to repeat; "" for none."""
+        return "" if self.prediction is None else self.prediction.text
+
+
+class CompletionsBody(OpenAIBody, kw_only=True):
+    """Body of POST /v1/completions."""
+
+    prompt: Text | Annotated[list[Text], at_most(limits.PROMPTS)]
+    suffix: Text = ""
+    raw: bool = False  # ours: special tokens in the prompt are read as such, and all of it as it is
+
+    def check(self) -> None:
+        super().check()
+        if self.prompt == []:
+            raise FieldError("prompt", "the list of prompts is empty")
+        if self.stream and len(self.prompts) > 1:
+            raise FieldError("prompt", "a stream answers one prompt; send several one by one")
+        if self.raw and self.suffix:
+            raise FieldError("suffix", "a raw prompt has no suffix; leave it out")
+
+    @property
+    def prompts(self) -> list[str]:
+        return [self.prompt] if isinstance(self.prompt, str) else self.prompt
+
+
+class _Message(msgspec.Struct):
+    role: Literal["system", "developer", "user", "assistant"]
+    content: Text | Annotated[list[_TextPart], at_most(limits.PARTS)] | None = None
+
+    @property
+    def said(self) -> ChatMessage:
+        parts = _parts(self.content)
+        role = "system" if self.role == "developer" else self.role
+        return ChatMessage(role, normalise("".join(part.text for part in parts)))
+
+    def check(self) -> None:
+        """Raises: FieldError for a part that is no text."""
+        _check_parts("messages", _parts(self.content))
+
+
+class ChatBody(OpenAIBody, kw_only=True):
+    """Body of POST /v1/chat/completions."""
+
+    messages: Annotated[list[_Message], at_most(limits.MESSAGES)]
+    # Fields that cannot be honoured.
+    tools: NotRead = None
+    functions: NotRead = None
+
+    def check(self) -> None:
+        super().check()
+        if not self.messages:
+            raise FieldError("messages", "the list of messages is empty", "Send one at least.")
+        for message in self.messages:
+            message.check()
+        if not self.verbatim:
+            raise FieldError("verbatim", "a chat has verbatim answers; leave it out")
+        for field, is_asked in (("tools", self.tools), ("functions", self.functions)):
+            if is_asked:
+                raise FieldError(field, f"{field} is not supported; leave it out")
+
+
+class _Extra(msgspec.Struct):
+    text: Text
+    filename: PathText | None = ""
+
+
+class InfillBody(Body, kw_only=True):
+    """Body of POST /infill."""
+
+    input_prefix: Text = ""
+    input_suffix: Text = ""
+    input_extra: Annotated[list[_Extra], at_most(limits.FILES)] = []
+    prompt: Text = ""  # what stands before the cursor in its line
+    n_indent: Count = 0
+    t_max_predict_ms: Annotated[float, between(-1, limits.MILLISECONDS)] = 0.0
+    response_fields: Annotated[list[Name], at_most(limits.NAMES)] | None = None
+
+
+_Body = TypeVar("_Body", bound=Body)
+
+
+def read(raw: bytes, kind: type[_Body]) -> _Body:
+    """Decode and check a body. Raises: FieldError."""
+    try:
+        fields = msgspec.json.decode(_whole_characters(raw))
+        if is_deeper(fields):
+            raise _too_deep()
+        if isinstance(fields, dict):
+            pairs = cast("dict[str, Any]", fields).items()
+            fields = {name: _whole(value) for name, value in pairs if value is not None}
+        body = msgspec.convert(fields, kind)
+    except msgspec.ValidationError as e:
+        # Names fields and types, never text; of what an object in a field lacks, the place first.
+        place = re.search(r" - at `\$\.?(\w*)", str(e)) or re.search(
+            r"required field `(\w+)", str(e)
+        )
+        raise FieldError(place[1] if place else "", str(e), limits.next_step(e)) from None
+    except RecursionError:
+        raise _too_deep() from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as e:
+        detail = str(e) if isinstance(e, msgspec.DecodeError) else type(e).__name__
+        raise FieldError("", f"the body is not JSON: {detail}") from None
+    body.check()
+    return body
+
+
+def _whole(value: Any) -> Any:
+    """A number without a fraction as an integer: JSON has one kind of numbers, and some clients
+    write 16.0 for 16."""
+    is_whole = isinstance(value, float) and value.is_integer() and abs(value) <= limits.INTEGER
+    return int(value) if is_whole else value
+
+
+def _too_deep() -> FieldError:
+    return FieldError(
+        "",
+        f"the body has more than {limits.DEPTH} levels of lists and objects",
+        "Leave out fields that the API does not name.",
+    )
+
+
+_SURROGATE = re.compile(rb"\\u[dD][89a-fA-F]")
+_ESCAPE = re.compile(
+    rb"\\u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}"  # a pair
+    rb"|(\\u[dD][89a-fA-F][0-9a-fA-F]{2})"  # one alone
+    rb"|\\.",
+    re.DOTALL,
+)
+
+
+def _whole_characters(raw: bytes) -> bytes:
+    """Replace half surrogate pairs by U+FFFD: text that was cut within a character, as JavaScript
+    cuts it, has them in JSON, and they are no characters."""
+    if _SURROGATE.search(raw) is None:
+        return raw
+    return _ESCAPE.sub(lambda escape: rb"\ufffd" if escape[1] else escape[0], raw)
+
+
+def snippets_of(files: Iterable[tuple[str, str]]) -> tuple[Snippet, ...]:
+    """Snippets of other files, (name, text) each, that a client sends. Raises: FieldError for too
+    many, or for names longer than a file's name may be: a prompt may hold names."""
+    snippets = tuple(
+        Snippet("buffers", name, normalise(text).rstrip(), "sent by the client")
+        for name, text in files
+    )
+    if len(snippets) > limits.FILES:
+        most = f"at most {limits.FILES} other files are shown"
+        raise FieldError("prompt", f"{most}, the prompt has {len(snippets)}", "Show fewer.")
+    if any(len(snippet.path) > limits.PATH_CHARS for snippet in snippets):
+        most = f"a file's name has at most {limits.PATH_CHARS} characters"
+        raise FieldError("prompt", most, "Shorten it.")
+    return snippets
+
+
+def _end_of(text: str, n_chars: int) -> str:
+    """The last `n_chars` characters at most, from a place where a definition may begin if that is
+    not far: within a definition parsers would find errors, and each key typed would give another
+    beginning."""
+    start = len(text) - n_chars
+    if start <= 0:
+        return text
+    place = _OUTERMOST.search(text, start, start + n_chars // 2)
+    return text[place.end() if place else start :]
+
+
+def _start_of(text: str, n_chars: int) -> str:
+    """The first `n_chars` characters at most, up to the end of a definition if that is not far."""
+    if len(text) <= n_chars:
+        return text
+    places = [place.end() for place in _OUTERMOST.finditer(text, n_chars // 2, n_chars)]
+    return text[: places[-1] if places else n_chars]

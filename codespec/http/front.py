@@ -1,0 +1,254 @@
+"""The HTTP front: a process of its own that is one more client of the daemon.
+
+So no web server runs in the daemon, and a front that is overrun costs no editor its suggestions.
+`access` decides which clients may ask for what; `dialects` knows the form of requests and answers.
+No content of a request is logged.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import Counter
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from typing import Any
+
+from codespec import limits
+from codespec.config import Settings
+from codespec.daemon.async_client import AsyncClient
+from codespec.daemon.current_client import CurrentClient
+from codespec.errors import CodespecError, InputError
+from codespec.http.access import Access, Refused
+from codespec.http.bodies import FieldError
+from codespec.http.dialects import Dialect, OpenAIChat, OpenAICompletions
+from codespec.http.exchange import HttpReply, Receive, Scope, Send, left, read_body
+from codespec.http.infill import Infill
+from codespec.models.resolve import name_in
+from codespec.requests import Completion, CompletionRequest, Progress
+from codespec.suggest.until import Until
+from codespec.system.log_privacy import outline
+
+log = logging.getLogger(__name__)
+
+MAX_WAITING = limits.HTTP_WAITING
+MAX_WAITING_OF_ONE = limits.HTTP_WAITING_OF_ONE
+_BODY_S = 30.0
+_ANSWER_S = 300.0
+_SEND_S = 30.0
+_FAREWELL_S = 1.0
+"""No two requests are of one document: none takes another's place, and there is none to close."""
+
+_POSTS: dict[str, type[Dialect]] = {
+    "/v1/completions": OpenAICompletions,
+    "/v1/chat/completions": OpenAIChat,
+    "/infill": Infill,
+}
+_HEALTH = ("/health", "/v1/health")
+_MODELS = "/v1/models"
+
+
+class HttpFront:
+    """The ASGI application. Use it on one event loop."""
+
+    def __init__(self, settings: Settings, access: Access) -> None:
+        self._access = access
+        self._daemon = CurrentClient(settings)
+        self._waiting = Counter[str]()  # by key
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        reply = HttpReply(send)
+        try:
+            await self._route(scope, receive, reply)
+        except Refused as e:
+            await reply.error(e.status, e.message, e.field, e.headers)
+        except InputError as e:
+            await reply.error(400, str(e), e.field if isinstance(e, FieldError) else "")
+        except CodespecError as e:
+            await reply.error(503, str(e))
+        except asyncio.CancelledError:  # only the server's end cancels a request
+            with suppress(asyncio.TimeoutError):
+                await asyncio.wait_for(reply.error(503, "the server is stopping"), _FAREWELL_S)
+        except Exception as e:
+            log.error("%s", outline(e))  # its message may quote source text
+            await reply.error(500, f"codespec failed: {type(e).__name__}")
+
+    async def _route(self, scope: Scope, receive: Receive, reply: HttpReply) -> None:
+        path, headers = scope["path"], dict[bytes, bytes](scope["headers"])
+        key = self._access.check(headers, is_public=path in _HEALTH)
+        dialect = _POSTS.get(path)
+        is_model = path.startswith(f"{_MODELS}/")
+        if dialect is None and path not in (*_HEALTH, _MODELS) and not is_model:
+            raise Refused(404, f"only {', '.join((*_POSTS, _MODELS, '/health'))}")
+        methods = ("GET", "HEAD") if dialect is None else ("POST",)
+        if scope["method"] not in methods:
+            raise Refused(405, f"only {methods[0]}", Allow=", ".join(methods))
+        if dialect is None:
+            if path in _HEALTH:
+                found = self._health(is_known=key is not None)
+            elif is_model:
+                found = self._model_named(path.removeprefix(f"{_MODELS}/"))
+            else:
+                found = {"object": "list", "data": self._models()}
+            await reply.json(200, found)
+        else:
+            assert key is not None  # nothing of this is public
+            with self._admitted(key):
+                await self._receive_and_answer(dialect, headers, receive, reply)
+
+    @contextmanager
+    def _admitted(self, key: str) -> Generator[None]:
+        """Count a request as waiting while it is answered. Raises: Refused if too many wait."""
+        if self._waiting.total() >= MAX_WAITING:
+            raise Refused(503, "too many requests are waiting", Retry_After="1")
+        if len(self._access.keys) > 1 and self._waiting[key] >= MAX_WAITING_OF_ONE:
+            raise Refused(429, "too many requests of this key are waiting", Retry_After="1")
+        self._waiting[key] += 1
+        try:
+            yield
+        finally:
+            self._waiting[key] -= 1
+
+    def _health(self, is_known: bool = True) -> dict[str, Any]:
+        """State of the daemon. is_known: False for a client without a key, which is told nothing of
+        files on this machine. Raises: Refused while no model is ready."""
+        self._daemon.connect()
+        state, warning = self._daemon.state, self._daemon.why_outdated
+        if state.state != "ready":
+            if not is_known:  # a reason names files, too
+                raise Refused(503, state.state)
+            why = ": ".join(filter(None, (state.state, state.reason)))
+            raise Refused(503, "\n  ".join(filter(None, (why, state.hint, warning))))
+        return {"status": "ok", "warning": warning} if warning and is_known else {"status": "ok"}
+
+    def _models(self) -> list[dict[str, Any]]:
+        """The model that completes, and the next-edit model where there is one."""
+        self._health()
+        names = [self._daemon.state.model]
+        if where := self._daemon.settings.edits.model:
+            names.append(name_in(where))
+        about = {"object": "model", "created": 0, "owned_by": "codespec"}
+        return [{"id": name, **about} for name in names]
+
+    def _model_named(self, name: str) -> dict[str, Any]:
+        for model in self._models():
+            if name == model["id"]:
+                return model
+        raise Refused(404, f"no such model; GET {_MODELS} names those there are", "model")
+
+    async def _receive_and_answer(
+        self,
+        dialect: type[Dialect],
+        headers: dict[bytes, bytes],
+        receive: Receive,
+        reply: HttpReply,
+    ) -> None:
+        try:
+            raw = await asyncio.wait_for(read_body(headers, receive), _BODY_S)
+        except asyncio.TimeoutError:
+            raise Refused(408, "the body did not come in time", Connection="close") from None
+        if raw is None:
+            return
+        read = dialect(raw, self._daemon.state.model)
+        answering = asyncio.create_task(self._answer(read, reply))
+        leaving = asyncio.create_task(left(receive))
+        both = {answering, leaving}
+        try:
+            # Longer than an answer may take: a client that does not read it is disconnected.
+            limit_s = _ANSWER_S + _SEND_S
+            await asyncio.wait(both, timeout=limit_s, return_when=asyncio.FIRST_COMPLETED)
+        finally:
+            is_answered = answering.done()
+            for task in both:
+                task.cancel()
+            await asyncio.gather(*both, return_exceptions=True)
+        if is_answered:
+            answering.result()
+
+    async def _answer(self, dialect: Dialect, reply: HttpReply) -> None:
+        workspace, path = self._access.place(dialect.document)
+        with self._daemon.client() as client:
+            defaults = self._daemon.settings.completion
+            requests = [
+                replace(
+                    request,
+                    workspace=workspace,
+                    path=path,
+                    deadline_ms=_ANSWER_S * 1e3,
+                    lends=False,  # what one client sent is shown to no other
+                )
+                for request in dialect.requests(defaults)
+            ]
+            for warning in dialect.warnings:
+                log.warning("%s", warning)
+            request = requests[0]
+            if dialect.only_reads:
+                client.connect()
+                client.prefetch(replace(request, max_tokens=defaults.max_tokens))
+                nothing = Completion(finish="length")
+                if dialect.streams:
+                    await reply.end(dialect.end("", nothing))
+                else:
+                    await reply.json(200, dialect.answer([nothing] * len(requests)))
+            elif dialect.streams:
+                await self._stream(client, dialect, request, reply)
+            else:
+                await reply.json(200, dialect.answer(await _in_turn(client, requests)))
+
+    async def _stream(
+        self, client: AsyncClient, dialect: Dialect, request: CompletionRequest, reply: HttpReply
+    ) -> None:
+        until = Until(request.stop, request.min_indent)
+        news, said, n_sent = asyncio.Event(), "", 0
+
+        def hear(progress: Progress) -> None:
+            nonlocal said
+            said = progress.text
+            news.set()
+
+        asking = asyncio.create_task(client.ask(request, hear))
+        asking.add_done_callback(lambda _: news.set())
+        try:
+            while True:
+                await news.wait()
+                news.clear()
+                if asking.done():
+                    break
+                # An editor's suggestion is known at the end only.
+                text = until.settled(said) if request.verbatim else ""
+                if len(text) > n_sent:
+                    await reply.event(dialect.part(text[n_sent:]))
+                    n_sent = len(text)
+            completion = _made(asking.result())
+            await reply.end(dialect.end(completion.text[n_sent:], completion))
+        finally:
+            asking.cancel()
+            await asyncio.gather(asking, return_exceptions=True)
+
+    def start(self) -> None:
+        """Begin to start or join the daemon."""
+        self._daemon.connect()
+
+    async def close(self) -> None:
+        """Close the connections to the daemon, which goes on."""
+        await self._daemon.close()
+
+
+async def _in_turn(client: AsyncClient, requests: Sequence[CompletionRequest]) -> list[Completion]:
+    """Answers of several requests, one after the other, within the deadline of a single one."""
+    loop, completions = asyncio.get_running_loop(), list[Completion]()
+    ends_s = loop.time() + _ANSWER_S
+    for request in requests:
+        left_ms = max(1.0, (ends_s - loop.time()) * 1e3)
+        asked = replace(request, deadline_ms=left_ms)
+        completions.append(_made(await client.ask(asked)))
+    return completions
+
+
+def _made(completion: Completion) -> Completion:
+    """The completion, if a model made it in time. Raises: Refused."""
+    is_late = completion.finish in ("deadline", "cancelled")
+    if not completion.text and (is_late or not completion.trace.model):
+        raise Refused(503, completion.reason, Retry_After="1")
+    return completion

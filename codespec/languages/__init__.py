@@ -1,0 +1,1 @@
+"""Programming languages: their names, file names and grammars."""

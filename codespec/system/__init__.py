@@ -1,0 +1,1 @@
+"""The operating system: folders, files, processes, other programs, progress on a terminal."""

@@ -1,1 +1,0 @@
-"""A draft model distilled from a target's own laws on a workspace's own files."""

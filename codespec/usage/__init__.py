@@ -1,0 +1,1 @@
+"""Records of how suggestions serve their user, kept on this machine alone."""

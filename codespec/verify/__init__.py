@@ -1,0 +1,1 @@
+"""Verification: which draft tokens are accepted, sampling, and draft trees."""

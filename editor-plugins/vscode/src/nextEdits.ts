@@ -1,0 +1,271 @@
+/**
+ * Next edits: asked for after each change, shown where they lie. A key goes there, the same key makes
+ * the edit. One that only adds text to the cursor's line is ghost text; of others the editor shows
+ * extensions' edits nowhere by itself, so they are drawn.
+ */
+
+import * as vscode from 'vscode';
+import { EditView } from './editView';
+
+/** As the server sends it. */
+export interface NextEdit {
+  readonly text: string;
+  readonly old: string;
+  readonly range: { readonly start: vscode.Position; readonly end: vscode.Position };
+  readonly textDocument: { readonly uri: string; readonly version: number | null };
+  readonly command: { readonly command: string; readonly arguments: readonly string[] };
+  readonly number: number;
+  readonly count: number;
+}
+
+/** The language server, as far as it is asked about edits. */
+export interface EditServer {
+  request(method: string, params: object): Promise<{ readonly edits: readonly NextEdit[] }>;
+  notify(method: string, params: object): void;
+}
+
+const DEBOUNCE_MS = 60;
+const CONTEXT = 'codespec.hasNextEdit';
+
+export class NextEdits implements vscode.Disposable, vscode.InlineCompletionItemProvider {
+  private current: NextEdit | undefined;
+  private isGhost = false;
+  private isMaking = false;
+  private nAsked = 0;
+  private timer: NodeJS.Timeout | undefined;
+  private readonly view = new EditView();
+  private readonly subscriptions: readonly { dispose(): unknown }[];
+
+  constructor(
+    private readonly server: EditServer,
+    private readonly isWanted: (document: vscode.TextDocument) => boolean,
+  ) {
+    this.subscriptions = [
+      this.view,
+      vscode.languages.registerInlineCompletionItemProvider({ scheme: 'file' }, this),
+      vscode.workspace.onDidChangeTextDocument((event) => {
+        this.changed(event);
+      }),
+      vscode.window.onDidChangeTextEditorSelection(() => {
+        this.draw();
+      }),
+      vscode.window.onDidChangeActiveTextEditor(() => {
+        this.draw();
+      }),
+    ];
+  }
+
+  /** Whether the edit is shown as ghost text: what the server suggests at the cursor must wait. */
+  get showsGhost(): boolean {
+    return this.isGhost;
+  }
+
+  private changed({ document, contentChanges }: vscode.TextDocumentChangeEvent): void {
+    const editor = vscode.window.activeTextEditor;
+    if (!contentChanges.length || this.isMaking || editor?.document !== document) return;
+    this.clear();
+    if (document.uri.scheme === 'file' && this.isWanted(document)) {
+      this.timer = setTimeout(() => void this.ask(), DEBOUNCE_MS);
+    }
+  }
+
+  /** Forgets the edit, and every answer that is under way. */
+  clear(): void {
+    clearTimeout(this.timer);
+    this.nAsked += 1;
+    this.set(undefined);
+  }
+
+  private set(edit: NextEdit | undefined): void {
+    this.current = edit;
+    this.isGhost = false;
+    void vscode.commands.executeCommand('setContext', CONTEXT, edit !== undefined);
+    this.draw();
+  }
+
+  private async ask(): Promise<void> {
+    const editor = vscode.window.activeTextEditor;
+    if (!editor) return;
+    const { document } = editor;
+    const version = document.version;
+    this.nAsked += 1;
+    const number = this.nAsked;
+    const { edits } = await this.server.request(
+      'textDocument/copilotInlineEdit',
+      question(editor, version),
+    );
+    const isOld = number !== this.nAsked || document.version !== version;
+    if (isOld || vscode.window.activeTextEditor?.document !== document) return;
+    this.set(edits[0]);
+    if (!this.current) return;
+    this.server.notify('textDocument/didShowInlineEdit', {
+      item: { command: this.current.command },
+    });
+    if (this.asGhost(editor)) {
+      this.isGhost = true;
+      this.view.hide();
+      await vscode.commands.executeCommand('editor.action.inlineSuggest.trigger');
+    }
+  }
+
+  /** The edit as an item at the cursor, where it is one: within the line, its old text in its new
+   * text, nothing of it taken away. */
+  private asGhost(editor: vscode.TextEditor): vscode.InlineCompletionItem | undefined {
+    const edit = this.current;
+    const cursor = editor.selection.active;
+    if (!edit || edit.textDocument.uri !== editor.document.uri.toString()) return undefined;
+    const range = rangeOf(edit);
+    const isHere = range.isSingleLine && range.contains(cursor) && !edit.text.includes('\n');
+    if (!isHere || !isSubsequence(edit.old, edit.text)) return undefined;
+    const before = editor.document.getText(new vscode.Range(range.start, cursor));
+    if (!edit.text.startsWith(before)) return undefined;
+    const item = new vscode.InlineCompletionItem(edit.text, range);
+    item.command = {
+      title: '',
+      command: 'codespec.nextEditMade',
+      arguments: [edit.command.arguments[0]],
+    };
+    return item;
+  }
+
+  provideInlineCompletionItems(document: vscode.TextDocument): vscode.InlineCompletionItem[] {
+    const editor = vscode.window.activeTextEditor;
+    const item = this.isGhost && editor?.document === document && this.asGhost(editor);
+    return item ? [item] : [];
+  }
+
+  private draw(): void {
+    const editor = vscode.window.activeTextEditor;
+    this.view.hide();
+    const edit = this.current;
+    if (!editor || !edit || this.isGhost) return;
+    this.view.show(edit, rangeOf(edit), editor, isAt(edit, editor));
+  }
+
+  /** Goes to the edit, or makes it where the cursor is in its lines already. */
+  async go(): Promise<void> {
+    const edit = this.current;
+    if (!edit) return;
+    const range = rangeOf(edit);
+    const active = vscode.window.activeTextEditor;
+    if (active && isAt(edit, active)) {
+      await this.make(edit, active, range);
+      return;
+    }
+    const uri = vscode.Uri.parse(edit.textDocument.uri);
+    const isOpen = active?.document.uri.toString() === uri.toString();
+    const editor = isOpen ? active : await vscode.window.showTextDocument(uri, { preview: false });
+    if (!stands(edit, editor.document)) {
+      this.clear();
+      return;
+    }
+    editor.selection = new vscode.Selection(range.start, range.start);
+    editor.revealRange(range, vscode.TextEditorRevealType.InCenterIfOutsideViewport);
+    this.draw();
+  }
+
+  private async make(
+    edit: NextEdit,
+    editor: vscode.TextEditor,
+    range: vscode.Range,
+  ): Promise<void> {
+    if (!stands(edit, editor.document)) {
+      this.clear();
+      return;
+    }
+    this.isMaking = true;
+    try {
+      const isMade = await editor.edit((builder) => {
+        builder.replace(range, edit.text);
+      });
+      if (!isMade) return;
+    } finally {
+      this.isMaking = false;
+      this.clear();
+    }
+    await this.made(edit.command.arguments[0]);
+  }
+
+  /** An edit was made: the next one is asked for at once. */
+  async made(id: unknown): Promise<void> {
+    this.clear();
+    await vscode.commands.executeCommand('codespec.nextEditAccepted', id);
+    await this.ask();
+  }
+
+  /** The user does not want the edit: it does not come again here. */
+  dismiss(): void {
+    if (this.current) {
+      this.server.notify('textDocument/didDismissInlineEdit', {
+        item: { command: this.current.command },
+      });
+    }
+    this.clear();
+  }
+
+  /** Lists all places beside the cursor. */
+  async list(): Promise<void> {
+    const editor = vscode.window.activeTextEditor;
+    if (!editor) return;
+    const { document, selection } = editor;
+    const { edits } = await this.server.request(
+      'textDocument/nextEdits',
+      question(editor, document.version),
+    );
+    if (!edits.length) {
+      await vscode.window.showInformationMessage('codespec: no place is likely to want an edit.');
+      return;
+    }
+    const places = edits.map(
+      (edit) => new vscode.Location(vscode.Uri.parse(edit.textDocument.uri), rangeOf(edit)),
+    );
+    await vscode.commands.executeCommand(
+      'editor.action.peekLocations',
+      document.uri,
+      selection.active,
+      places,
+      'peek',
+    );
+  }
+
+  dispose(): void {
+    clearTimeout(this.timer);
+    for (const subscription of this.subscriptions) subscription.dispose();
+  }
+}
+
+function question({ document, selection }: vscode.TextEditor, version: number): object {
+  const { line, character } = selection.active;
+  return {
+    textDocument: { uri: document.uri.toString(), version },
+    position: { line, character },
+  };
+}
+
+function rangeOf({ range: { start, end } }: NextEdit): vscode.Range {
+  return new vscode.Range(start.line, start.character, end.line, end.character);
+}
+
+/** Whether the cursor is in the edit's lines. */
+function isAt(edit: NextEdit, editor: vscode.TextEditor): boolean {
+  const { line } = editor.selection.active;
+  const { start, end } = edit.range;
+  const isHere = edit.textDocument.uri === editor.document.uri.toString();
+  return isHere && line >= start.line && line <= end.line;
+}
+
+/** Whether the edit's old text is still where it was. */
+function stands(edit: NextEdit, document: vscode.TextDocument): boolean {
+  const isThere = edit.textDocument.uri === document.uri.toString();
+  return isThere && document.getText(rangeOf(edit)).replaceAll('\r\n', '\n') === edit.old;
+}
+
+/** Whether all characters of `part` stand in `text`, in their order. */
+function isSubsequence(part: string, text: string): boolean {
+  let at = 0;
+  for (const character of part) {
+    at = text.indexOf(character, at) + 1;
+    if (at === 0) return false;
+  }
+  return true;
+}

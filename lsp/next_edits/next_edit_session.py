@@ -1,0 +1,310 @@
+"""One editor's next edits."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, replace
+from itertools import count
+from typing import Protocol
+
+from codespec.config import EditsSettings, Settings
+from codespec.limits import FILES
+from codespec.next_edit import BARS, Dismissed, NextEdit, NextEditRequest, NextEdits, NoNextEdit
+from codespec.rules.exclusion import text_of
+from codespec.rules.open_files import OpenFileRules
+from codespec.syntax.text import normalise
+from codespec.system.power import PowerSource
+from codespec.usage.statistics import Stats
+
+from ..documents import Document
+from ..positions import Encoding
+from .places import EditPlace, placed
+
+MAX_LISTED = 100
+"""Edits that an editor gets which asks for all places."""
+_MAX_OFFERS = 256
+_MAX_COUNTED = 1024
+
+_NOT_FOR_MODELS = (NoNextEdit.NOTHING_EDITED, NoNextEdit.EXCLUDED, NoNextEdit.NO_FILE)
+"""Reasons for no repeats that hold for a model, too."""
+
+
+class Find(Protocol):
+    """Asks the daemon for next edits. with_model: the next-edit model is asked, too slow to be
+    asked first."""
+
+    def __call__(
+        self, request: NextEditRequest, with_model: bool = False
+    ) -> Awaitable[NextEdits]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class EditAsk:
+    """A question of an editor, with the document as it is then.
+
+    line: the cursor's, from 0.
+    everywhere: True if the editor shows edits of other documents, too.
+    n_most: most edits of the answer.
+    """
+
+    uri: str
+    path: str
+    workspace: str
+    language_id: str
+    version: int
+    text: str
+    cursor: int
+    line: int
+    everywhere: bool
+    n_most: int = 1
+
+
+@dataclass(frozen=True, slots=True)
+class EditOffer:
+    """An edit that the editor may show. number, count: which one it is of how many places, those
+    that were accepted before included."""
+
+    id: str
+    edit: NextEdit
+    place: EditPlace
+    asked: EditAsk
+    number: int
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class EditAnswer:
+    """The offers, best first. why: the reason for none. ms: in the engine."""
+
+    offers: tuple[EditOffer, ...] = ()
+    why: str = ""
+    ms: float = 0.0
+
+    @property
+    def figures(self) -> dict[str, dict[str, float]]:
+        """The answer's figures, for programs that measure."""
+        return {"next_edits": {"n_offers": len(self.offers), "engine_ms": self.ms}}
+
+    @property
+    def words(self) -> str:
+        """The answer in a sentence for traces, without source text."""
+        if not self.offers:
+            return f"no next edit: {self.why}"
+        first = self.offers[0]
+        return (
+            f"next edit {first.number} of {first.count} in line {first.place.start.line + 1}, "
+            f"{first.edit.kind}, {first.edit.chance:.2f} likely, {self.ms:.2f} ms in the engine"
+        )
+
+
+class NextEditSession:
+    """The next edits of one editor window, on one event loop."""
+
+    def __init__(
+        self, find: Find, documents: Mapping[str, Document], encoding: Callable[[], Encoding]
+    ) -> None:
+        """find: asks the daemon. documents: those that are open, by URI."""
+        self._find = find
+        self._documents = documents
+        self._encoding = encoding
+        self._numbers = count(1)
+        self._offers: OrderedDict[str, EditOffer] = OrderedDict()
+        self._current: EditOffer | None = None
+        self._shown: OrderedDict[Dismissed, bool] = OrderedDict()  # and if it was accepted
+        self._dismissed: OrderedDict[Dismissed, None] = OrderedDict()
+        self._series = "", 0  # kind, accepted edits of it in a row
+        self._ahead: dict[str, tuple[NextEditRequest, asyncio.Task[NextEdits]]] = {}
+        self.configure(Settings())
+
+    def configure(self, settings: Settings) -> None:
+        """Other settings from now on."""
+        self._settings = settings
+        self._rules = OpenFileRules(settings.index.exclude)
+        self._power = PowerSource(settings.daemon.power)
+        self._stats = Stats() if settings.stats.enabled else None
+
+    async def propose(self, ask: EditAsk) -> EditAnswer:
+        """The next edits for a question, within the deadline of a suggestion."""
+        limits, why = self._scope(ask)
+        if why:
+            return EditAnswer(why=why)
+        request = self._request(ask, limits)
+        ahead = self._ahead.pop(ask.uri, None)
+        if ahead is not None and _is_same(ahead[0], request):
+            found = await ahead[1]
+        else:
+            if ahead is not None:
+                ahead[1].cancel()
+            found = await self._find(request)
+        if self._may_ask_model(ask, found):
+            found = await self._find(self._patient(request), with_model=True)
+        document = self._documents.get(ask.uri)
+        if document is None or document.version != ask.version:
+            return EditAnswer(why="the document changed meanwhile")
+        return self._offered(ask, found)
+
+    def _may_ask_model(self, ask: EditAsk, found: NextEdits) -> bool:
+        """True where there is a next-edit model, and nothing to repeat for the document as it still
+        is. A model proposes one edit, not all places, and takes power that a battery saves."""
+        document = self._documents.get(ask.uri)
+        is_there = document is not None and document.version == ask.version
+        is_open = not found.edits and found.why not in _NOT_FOR_MODELS
+        is_wanted = bool(self._settings.edits.model) and ask.n_most == 1 and not self._power.saves
+        return is_wanted and is_there and is_open
+
+    def _patient(self, request: NextEditRequest) -> NextEditRequest:
+        """The request as a model has time for it."""
+        chosen = self._settings.completion
+        return replace(request, deadline_ms=chosen.deadline_invoked_ms + chosen.linger_ms)
+
+    def _offered(self, ask: EditAsk, found: NextEdits) -> EditAnswer:
+        kind, n_done = self._series
+        if not found.edits or found.edits[0].kind != kind:
+            n_done = 0
+        offers: list[EditOffer] = []
+        for edit in found.edits:
+            place = placed(edit, self._documents, self._encoding())
+            if place is not None and (ask.everywhere or place.uri == ask.uri):
+                number = n_done + len(offers) + 1
+                n_all = n_done + max(found.n_left, len(found.edits))
+                offers.append(EditOffer(f"e{next(self._numbers)}", edit, place, ask, number, n_all))
+        for offer in offers:
+            self._offers[offer.id] = offer
+        while len(self._offers) > _MAX_OFFERS:
+            self._offers.popitem(last=False)
+        if ask.n_most == 1:
+            self._current = offers[0] if offers else None
+        why = "" if offers else found.reason or NoNextEdit.NO_PLACE.text
+        return EditAnswer(tuple(offers), why, found.ms)
+
+    def _scope(self, ask: EditAsk) -> tuple[EditsSettings, str]:
+        """The settings for a document, less what its workspace asks for, and why it gets none."""
+        edits = self._settings.edits
+        ruling = self._rules.ruling(ask.path, ask.workspace, ask.language_id)
+        edits = edits.restrained(ruling.edits)
+        if not edits.enabled:
+            return edits, "edits.enabled is off"
+        if ask.language_id in self._settings.completion.disabled_languages:
+            return edits, f"switched off for {ask.language_id} in the settings"
+        if not ask.path:
+            return edits, NoNextEdit.NO_FILE.text
+        return edits, text_of(ruling.exclusion)
+
+    def _request(self, ask: EditAsk, limits: EditsSettings) -> NextEditRequest:
+        is_near = not ask.everywhere and limits.where == "workspace"
+        return NextEditRequest(
+            ask.text,
+            ask.cursor,
+            ask.path,
+            ask.workspace,
+            ask.language_id,
+            ask.uri,
+            ask.version,
+            BARS[limits.eagerness],
+            "file" if is_near else limits.where,
+            ask.n_most,
+            tuple(self._dismissed),
+            self._settings.completion.deadline_auto_ms,
+        )
+
+    # --- what became of it ------------------------------------------------------------------
+
+    def shown(self, offer_id: str) -> None:
+        """The editor showed this offer."""
+        offer = self._offers.get(offer_id)
+        if offer is not None:
+            self._count(offer, accepted=False)
+
+    def accepted(self, offer_id: str, ask_of: Callable[[str], EditAsk | None]) -> None:
+        """The edit was made. The next one is looked for: ask_of: (uri) to the question about a
+        document as it is now."""
+        offer = self._offers.get(offer_id)
+        if offer is None:
+            return
+        self._accepted(offer)
+        ask = ask_of(offer.place.uri)
+        if ask is not None:
+            self._look_ahead(replace(ask, everywhere=offer.asked.everywhere))
+
+    def dismissed(self, offer_id: str) -> None:
+        """The user does not want this edit."""
+        offer = self._offers.get(offer_id)
+        if offer is not None:
+            self._dismiss(offer)
+
+    def changed(self, document: Document) -> None:
+        """The text of a document changed."""
+        offer = self._current
+        if offer is None or document.uri not in (offer.place.uri, offer.asked.uri):
+            return
+        text, was_shown = normalise(document.text), _as_dismissed(offer) in self._shown
+        if document.uri == offer.place.uri and text == offer.place.made:
+            self._current = None
+            if was_shown:
+                self._accepted(offer)
+            return
+        still_stands = document.uri != offer.place.uri or offer.edit.old in text
+        went_on = document.edited.line != offer.asked.line
+        if still_stands and went_on and was_shown:
+            self._dismiss(offer)
+
+    def closed(self, uri: str) -> None:
+        """A document was closed."""
+        ahead = self._ahead.pop(uri, None)
+        if ahead is not None:
+            ahead[1].cancel()
+
+    async def close(self) -> None:
+        """End what runs, and store the counts."""
+        tasks = [task for _, task in self._ahead.values()]
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        if self._stats is not None:
+            await asyncio.to_thread(self._stats.flush)
+
+    def _accepted(self, offer: EditOffer) -> None:
+        self._dismissed.pop(_as_dismissed(offer), None)
+        if self._count(offer, accepted=True):
+            kind, n_done = self._series
+            self._series = offer.edit.kind, n_done + 1 if kind == offer.edit.kind else 1
+        self._current = None
+
+    def _dismiss(self, offer: EditOffer) -> None:
+        self._current, self._series = None, ("", 0)
+        self._dismissed[_as_dismissed(offer)] = None
+        if len(self._dismissed) > FILES:
+            self._dismissed.popitem(last=False)
+
+    def _count(self, offer: EditOffer, accepted: bool) -> bool:
+        """Count an edit once, however often it is offered. Returns: True if this is news."""
+        key = _as_dismissed(offer)
+        was = self._shown.get(key)
+        if was is not None and was >= accepted:
+            return False
+        self._shown[key] = accepted
+        if len(self._shown) > _MAX_COUNTED:
+            self._shown.popitem(last=False)
+        if self._stats is not None:
+            language, kind = offer.asked.language_id, offer.edit.kind
+            self._stats.next_edit(language, kind, n_shown=was is None, n_accepted=accepted)
+        return True
+
+    def _look_ahead(self, ask: EditAsk) -> None:
+        limits, why = self._scope(ask)
+        if why:
+            return
+        self.closed(ask.uri)
+        request = self._request(ask, limits)
+        self._ahead[ask.uri] = request, asyncio.ensure_future(self._find(request))
+
+
+def _as_dismissed(offer: EditOffer) -> Dismissed:
+    return Dismissed(offer.edit.path, offer.edit.old, offer.edit.edit.text)
+
+
+def _is_same(ahead: NextEditRequest, asked: NextEditRequest) -> bool:
+    """True if the answer to one is that to the other: the cursor may be elsewhere by now."""
+    return replace(ahead, cursor=asked.cursor) == asked
