@@ -14,11 +14,12 @@ import os
 import sys
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeAlias, get_args, get_origin
+from typing import Annotated, Any, Literal, TypeAlias, get_origin
 
 import msgspec
 import platformdirs
 
+from codespec import limits
 from codespec.errors import ConfigError
 from codespec.limits import (
     NAMES,
@@ -54,7 +55,10 @@ class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     """[model]"""
 
     target: PathText = ""
-    """GGUF file of the target model, or a name of the user's list; empty: the bundled one."""
+    """GGUF file of the target model, or a name of the user's list; empty: the bundled one. Or the
+    address of a server."""
+    fallback: PathText = ""
+    """The same, of a model here that answers while a server of `target` does not; empty: none."""
     draft: PathText = "auto"
     """The same for the draft model, of any tokenizer; "auto": the one distilled for the workspace,
     else the target's MTP head, else a bundled one; "": none."""
@@ -82,6 +86,19 @@ class ModelSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     def window(self, n_trained: int) -> int:
         """Tokens of context in use for a model that was trained on so many, 0 for unknown."""
         return self.n_ctx or max(_LEAST_N_CTX, min(DEFAULT_N_CTX, n_trained or DEFAULT_N_CTX))
+
+
+class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """[server]: of a `model.target` that is a server. Like such a target itself, from the user's
+    own file, environment or flags alone."""
+
+    key_file: PathText = ""
+    """File with the server's key, and nothing else; empty: the server asks for none."""
+    ca_file: PathText = ""
+    """Certificates (PEM) of the authorities that are trusted instead of the system's."""
+    allow_unencrypted: bool = False
+    """Send your text, and the key, over the network by plain http, where anybody on the way can
+    read and change it."""
 
 
 class CompletionSettings(Restraint, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -212,6 +229,7 @@ class StatsSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
 
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     model: ModelSettings = ModelSettings()
+    server: ServerSettings = ServerSettings()
     completion: CompletionSettings = CompletionSettings()
     context: ContextSettings = ContextSettings()
     drafting: DraftingSettings = DraftingSettings()
@@ -293,50 +311,18 @@ def _resolve(
                     raise _unknown(origin, key, list(known), f"{section}.")
                 if said is None:
                     continue
-                is_word = isinstance(said, str) and get_origin(_base(known[key])) is tuple
+                is_word = isinstance(said, str) and get_origin(limits.base_of(known[key])) is tuple
                 value = _read_list(said) if is_word else said
                 try:
                     msgspec.convert({key: value}, _SECTIONS[section], strict=False)
                 except msgspec.ValidationError as e:
-                    allowed = _allowed(known[key])
+                    allowed = limits.allowed(known[key])
                     why = f"needs to be {allowed}" if allowed else str(e).partition(" - at ")[0]
                     shown = f"{section}.{key} = {_clipped(repr(value))}"
                     hint = "" if allowed else next_step(e)
                     raise ConfigError(f"{origin}: {shown}: {why}", hint) from None
                 found[section, key] = (value, origin)
     return found
-
-
-def _allowed(kind: Any) -> str:
-    """The allowed values of a type, in words; "" for text."""
-    if kind is bool:
-        return "true or false"
-    base = _base(kind)
-    if get_origin(base) is tuple:
-        word = get_args(base)[0]
-        return f"a list of words, {_bound_of(kind)}, of {_bound_of(word)} characters each"
-    if get_origin(kind) is Literal:
-        return " or ".join(f'"{value}"' for value in get_args(kind))
-    return _range_of(kind)
-
-
-def _range_of(kind: Any) -> str:
-    """The range of a number, in words; "" for another type."""
-    base = _base(kind)
-    if base not in (int, float):
-        return ""
-    return f"{'a whole number' if base is int else 'a number'} {_bound_of(kind)}".rstrip()
-
-
-def _base(kind: Any) -> Any:
-    """A type without its bounds."""
-    return get_args(kind)[0] if get_origin(kind) is Annotated else kind
-
-
-def _bound_of(kind: Any) -> str:
-    """The bound of a type, in words; "" for none."""
-    metas = [m for m in get_args(kind) if isinstance(m, msgspec.Meta)]
-    return metas[0].description or "" if metas else ""
 
 
 def _clipped(text: str) -> str:

@@ -11,7 +11,7 @@ The types are those of the fields that clients fill in; msgspec checks them as i
 from __future__ import annotations
 
 import re
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias, get_args, get_origin
 
 import msgspec
 
@@ -144,6 +144,38 @@ NotRead: TypeAlias = Annotated[
     Any, msgspec.Meta(description="not read: the message's size and depth alone bound it")
 ]
 """A field that is named to be refused."""
+
+
+def allowed(kind: Any) -> str:
+    """The allowed values of a type, in words; "" for text."""
+    if kind is bool:
+        return "true or false"
+    base = base_of(kind)
+    if get_origin(base) is tuple:
+        word = get_args(base)[0]
+        return f"a list of words, {_bound_of(kind)}, of {_bound_of(word)} characters each"
+    if get_origin(kind) is Literal:
+        return " or ".join(f'"{value}"' for value in get_args(kind))
+    return range_of(kind)
+
+
+def range_of(kind: Any) -> str:
+    """The range of a number, in words; "" for another type."""
+    base = base_of(kind)
+    if base not in (int, float):
+        return ""
+    return f"{'a whole number' if base is int else 'a number'} {_bound_of(kind)}".rstrip()
+
+
+def base_of(kind: Any) -> Any:
+    """A type without its bounds."""
+    return get_args(kind)[0] if get_origin(kind) is Annotated else kind
+
+
+def _bound_of(kind: Any) -> str:
+    """The bound of a type, in words; "" for none."""
+    metas = [m for m in get_args(kind) if isinstance(m, msgspec.Meta)]
+    return metas[0].description or "" if metas else ""
 
 
 _BEYOND = re.compile(r"Expected `(\w+)`(?: of length)? (<=|>=) (\S+)")

@@ -18,6 +18,11 @@ RESTRAINT = "restraint"
 """One more section: what files of the workspace ask the editor for, which may be less alone."""
 
 
+_SERVER = "server"
+_MODELS = {"model": ("target", "fallback", "draft"), "edits": ("model",)}
+"""Settings that name models."""
+
+
 class Configuration:
     """The sources of the settings.
 
@@ -47,6 +52,7 @@ class Configuration:
                 else:
                     merged[section] = values
         asked = merged.pop(RESTRAINT, {})
+        _refuse_servers(merged)
         settings = load_settings(merged)
         return _restrained(settings, asked) if asked else settings
 
@@ -62,6 +68,32 @@ def section_of(settings: object) -> object:
     for name in SECTION.split("."):
         settings = settings.get(name) if isinstance(settings, Mapping) else None
     return settings
+
+
+def _refuse_servers(options: Mapping[str, Any]) -> None:
+    """Refuse to take a server, or a file of its key, from an editor, which may have it from a
+    workspace: text and key would go where a repository says.
+
+    Raises: ConfigError.
+    """
+    from codespec.backends.registry import scheme_of
+    from codespec.config import config_path
+    from codespec.errors import ConfigError
+
+    named = [_SERVER] if options.get(_SERVER) else []
+    for section, keys in _MODELS.items():
+        values = options.get(section)
+        if not isinstance(values, Mapping):
+            continue
+        for key in keys:
+            value = values.get(key)
+            if isinstance(value, str) and ("://" in value or scheme_of(value)):
+                named.append(f"{section}.{key}")
+    if named:
+        raise ConfigError(
+            f"the options: {named[0]}: no editor and no workspace may name a server",
+            f"Name it in your own settings file, {config_path()}, or in the environment.",
+        )
 
 
 def _restrained(settings: Settings, asked: object) -> Settings:

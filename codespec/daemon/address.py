@@ -26,7 +26,7 @@ from codespec import __version__
 from codespec.backends.registry import in_full
 from codespec.config import Settings
 from codespec.errors import CodespecError, ConfigError, DaemonError
-from codespec.system.folders import log_dir, runtime_dir
+from codespec.system.folders import expanded, log_dir, runtime_dir
 
 Transport: TypeAlias = Literal["unix", "tcp"]
 
@@ -73,10 +73,18 @@ def resolved(settings: Settings) -> Settings:
         return path if path in ("", "auto") else in_full(path)
 
     model = msgspec.structs.replace(
-        settings.model, target=absolute(settings.model.target), draft=absolute(settings.model.draft)
+        settings.model,
+        target=absolute(settings.model.target),
+        fallback=absolute(settings.model.fallback),
+        draft=absolute(settings.model.draft),
     )
     edits = msgspec.structs.replace(settings.edits, model=absolute(settings.edits.model))
-    found = msgspec.structs.replace(settings, model=model, edits=edits)
+    server = msgspec.structs.replace(
+        settings.server,
+        key_file=_absolute_file(settings.server.key_file),
+        ca_file=_absolute_file(settings.server.ca_file),
+    )
+    found = msgspec.structs.replace(settings, model=model, edits=edits, server=server)
     try:
         msgspec.json.encode(found)
     except UnicodeEncodeError as e:
@@ -84,6 +92,10 @@ def resolved(settings: Settings) -> Settings:
             f"the settings name {e.object!r}, which is not UTF-8", "Rename the file or folder."
         ) from None
     return found
+
+
+def _absolute_file(path: str) -> str:
+    return path and str(expanded(path).absolute())
 
 
 def address_of(settings: Settings, transport: Transport | None = None) -> Address:
@@ -153,6 +165,7 @@ def _identity(settings: Settings) -> str:
     daemon."""
     parts = (
         settings.model,
+        settings.server,
         settings.drafting,
         settings.edits.model,
         settings.context,

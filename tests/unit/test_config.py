@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from codespec import config
+from codespec import config, limits
 from codespec.config import load_settings
 from codespec.errors import ConfigError
 from codespec.rules.ignore import IgnoreRules
@@ -95,7 +95,7 @@ def test_all_numbers_have_a_range():
     for kind in config._SECTIONS.values():
         for f in msgspec.structs.fields(kind):
             base = typing.get_args(f.type)[0] if typing.get_args(f.type) else f.type
-            assert (base in (int, float)) == bool(config._range_of(f.type)), f.name
+            assert (base in (int, float)) == bool(limits.range_of(f.type)), f.name
 
 
 def test_an_unreadable_file_is_an_error_not_a_default(tmp_path):
