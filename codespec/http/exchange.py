@@ -9,6 +9,7 @@ import msgspec
 
 from codespec import limits
 from codespec.http.access import Refused
+from codespec.http.dialects.base import Api
 
 MAX_BODY_BYTES = limits.BODY_BYTES
 _LENGTH_DIGITS = 20
@@ -18,22 +19,12 @@ Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 """Arguments that ASGI calls an application with."""
 
-_KINDS = {
-    400: "invalid_request_error",
-    401: "authentication_error",
-    403: "permission_error",
-    404: "not_found_error",
-    429: "rate_limit_error",
-    500: "server_error",
-    503: "unavailable_error",
-}
-
 
 class HttpReply:
-    """The answer to one request: whole, or as events."""
+    """The answer to one request: whole, or as events, in the form of an API."""
 
-    def __init__(self, send: Send) -> None:
-        self._send = send
+    def __init__(self, send: Send, api: Api) -> None:
+        self._send, self._api = send, api
         self._streams = False
 
     async def json(self, status: int, value: Any, headers: dict[str, str] | None = None) -> None:
@@ -44,13 +35,12 @@ class HttpReply:
         await self._send({"type": "http.response.body", "body": body})
 
     async def event(self, value: Any) -> None:
-        """Send a server-sent event:
-        https://html.spec.whatwg.org/multipage/server-sent-events.html"""
+        """Send an event of a stream."""
         if not self._streams:
             self._streams = True
-            await self._start(200, "text/event-stream", {"Cache-Control": "no-cache"})
+            await self._start(200, self._api.stream_type, {"Cache-Control": "no-cache"})
         data = value.encode() if isinstance(value, str) else msgspec.json.encode(value)
-        body = b"data: " + data + b"\n\n"
+        body = self._api.framed(data)
         await self._send({"type": "http.response.body", "body": body, "more_body": True})
 
     async def end(self, events: Sequence[Any]) -> None:
@@ -62,16 +52,15 @@ class HttpReply:
     async def error(
         self, status: int, message: str, field: str = "", headers: dict[str, str] | None = None
     ) -> None:
-        """Send an error in OpenAI's form: as an event where events were sent before.
+        """Send an error: as an event where events were sent before.
 
         field: of the request, which the error is about.
         """
-        kind = _KINDS.get(status, _KINDS[400])
-        error = {"message": message, "type": kind, "param": field or None, "code": status}
+        error = self._api.error(status, message, field)
         if self._streams:
-            await self.end([{"error": error}])
+            await self.end([error])
         else:
-            await self.json(status, {"error": error}, headers)
+            await self.json(status, error, headers)
 
     async def _start(self, status: int, kind: str, headers: dict[str, str]) -> None:
         rows = {"Content-Type": kind, **headers}

@@ -1,7 +1,7 @@
 """The HTTP front: a process of its own that is one more client of the daemon.
 
 So no web server runs in the daemon, and a front that is overrun costs no editor its suggestions.
-`access` decides which clients may ask for what; `dialects` knows the form of requests and answers.
+`access` decides which clients may ask for what; `dialects` know the forms of requests and answers.
 No content of a request is logged.
 """
 
@@ -13,18 +13,18 @@ from collections import Counter
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from typing import Any
 
 from codespec import limits
 from codespec.config import Settings
+from codespec.daemon import wire
 from codespec.daemon.async_client import AsyncClient
 from codespec.daemon.current_client import CurrentClient
 from codespec.errors import CodespecError, InputError
 from codespec.http.access import Access, Refused
 from codespec.http.bodies import FieldError
-from codespec.http.dialects import Dialect, OpenAIChat, OpenAICompletions
+from codespec.http.dialects.base import Dialect, Question, Route, Tells
+from codespec.http.dialects.registry import paths, route_of
 from codespec.http.exchange import HttpReply, Receive, Scope, Send, left, read_body
-from codespec.http.infill import Infill
 from codespec.models.resolve import name_in
 from codespec.requests import Completion, CompletionRequest, Progress
 from codespec.suggest.until import Until
@@ -40,14 +40,6 @@ _SEND_S = 30.0
 _FAREWELL_S = 1.0
 """No two requests are of one document: none takes another's place, and there is none to close."""
 
-_POSTS: dict[str, type[Dialect]] = {
-    "/v1/completions": OpenAICompletions,
-    "/v1/chat/completions": OpenAIChat,
-    "/infill": Infill,
-}
-_HEALTH = ("/health", "/v1/health")
-_MODELS = "/v1/models"
-
 
 class HttpFront:
     """The ASGI application. Use it on one event loop."""
@@ -58,9 +50,10 @@ class HttpFront:
         self._waiting = Counter[str]()  # by key
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        reply = HttpReply(send)
+        api, route, rest = route_of(scope["path"])
+        reply = HttpReply(send, api)
         try:
-            await self._route(scope, receive, reply)
+            await self._lead(route, rest, scope, receive, reply)
         except Refused as e:
             await reply.error(e.status, e.message, e.field, e.headers)
         except InputError as e:
@@ -74,28 +67,33 @@ class HttpFront:
             log.error("%s", outline(e))  # its message may quote source text
             await reply.error(500, f"codespec failed: {type(e).__name__}")
 
-    async def _route(self, scope: Scope, receive: Receive, reply: HttpReply) -> None:
-        path, headers = scope["path"], dict[bytes, bytes](scope["headers"])
-        key = self._access.check(headers, is_public=path in _HEALTH)
-        dialect = _POSTS.get(path)
-        is_model = path.startswith(f"{_MODELS}/")
-        if dialect is None and path not in (*_HEALTH, _MODELS) and not is_model:
-            raise Refused(404, f"only {', '.join((*_POSTS, _MODELS, '/health'))}")
-        methods = ("GET", "HEAD") if dialect is None else ("POST",)
+    async def _lead(
+        self, route: Route | None, rest: str, scope: Scope, receive: Receive, reply: HttpReply
+    ) -> None:
+        """Lead a request to the route's answer. rest: of the path, after the route's."""
+        headers = dict[bytes, bytes](scope["headers"])
+        is_public = isinstance(route, Tells) and route.is_public
+        key = self._access.check(headers, is_public=is_public)
+        if route is None:
+            raise Refused(404, f"only {', '.join(paths())}")
+        is_get = isinstance(route, Tells) and route.method == "GET"
+        methods = ("GET", "HEAD") if is_get else ("POST",)
         if scope["method"] not in methods:
             raise Refused(405, f"only {methods[0]}", Allow=", ".join(methods))
-        if dialect is None:
-            if path in _HEALTH:
-                found = self._health(is_known=key is not None)
-            elif is_model:
-                found = self._model_named(path.removeprefix(f"{_MODELS}/"))
+        if isinstance(route, Tells) and is_get:
+            question = Question(self, rest=rest, is_known=key is not None)
+            await reply.json(200, await route.answer(question))
+            return
+        assert key is not None  # nothing that takes a body is public
+        with self._admitted(key):
+            raw = await self._body(headers, receive)
+            if raw is None:
+                return
+            if isinstance(route, Tells):
+                question = Question(self, raw, rest)
+                await reply.json(200, await route.answer(question))
             else:
-                found = {"object": "list", "data": self._models()}
-            await reply.json(200, found)
-        else:
-            assert key is not None  # nothing of this is public
-            with self._admitted(key):
-                await self._receive_and_answer(dialect, headers, receive, reply)
+                await self._write(route.read(raw, self.daemon.model), receive, reply)
 
     @contextmanager
     def _admitted(self, key: str) -> Generator[None]:
@@ -110,48 +108,41 @@ class HttpFront:
         finally:
             self._waiting[key] -= 1
 
-    def _health(self, is_known: bool = True) -> dict[str, Any]:
-        """State of the daemon. is_known: False for a client without a key, which is told nothing of
-        files on this machine. Raises: Refused while no model is ready."""
+    @property
+    def settings(self) -> Settings:
+        return self._daemon.settings
+
+    @property
+    def daemon(self) -> wire.StateChanged:
+        return self._daemon.state
+
+    def check_ready(self, *, is_known: bool = True) -> str:
+        """A warning for whoever runs the server. Raises: Refused while no model is ready."""
         self._daemon.connect()
-        state, warning = self._daemon.state, self._daemon.why_outdated
-        if state.state != "ready":
-            if not is_known:  # a reason names files, too
-                raise Refused(503, state.state)
-            why = ": ".join(filter(None, (state.state, state.reason)))
-            raise Refused(503, "\n  ".join(filter(None, (why, state.hint, warning))))
-        return {"status": "ok", "warning": warning} if warning and is_known else {"status": "ok"}
+        state, warning = self.daemon, self._daemon.why_outdated
+        if state.state == "ready":
+            return warning if is_known else ""
+        if not is_known:  # a reason names files, too
+            raise Refused(503, state.state)
+        why = ": ".join(filter(None, (state.state, state.reason)))
+        raise Refused(503, "\n  ".join(filter(None, (why, state.hint, warning))))
 
-    def _models(self) -> list[dict[str, Any]]:
+    def models(self) -> list[str]:
         """The model that completes, and the next-edit model where there is one."""
-        self._health()
-        names = [self._daemon.state.model]
-        if where := self._daemon.settings.edits.model:
+        self.check_ready()
+        names = [self.daemon.model]
+        if where := self.settings.edits.model:
             names.append(name_in(where))
-        about = {"object": "model", "created": 0, "owned_by": "codespec"}
-        return [{"id": name, **about} for name in names]
+        return names
 
-    def _model_named(self, name: str) -> dict[str, Any]:
-        for model in self._models():
-            if name == model["id"]:
-                return model
-        raise Refused(404, f"no such model; GET {_MODELS} names those there are", "model")
-
-    async def _receive_and_answer(
-        self,
-        dialect: type[Dialect],
-        headers: dict[bytes, bytes],
-        receive: Receive,
-        reply: HttpReply,
-    ) -> None:
+    async def _body(self, headers: dict[bytes, bytes], receive: Receive) -> bytes | None:
         try:
-            raw = await asyncio.wait_for(read_body(headers, receive), _BODY_S)
+            return await asyncio.wait_for(read_body(headers, receive), _BODY_S)
         except asyncio.TimeoutError:
             raise Refused(408, "the body did not come in time", Connection="close") from None
-        if raw is None:
-            return
-        read = dialect(raw, self._daemon.state.model)
-        answering = asyncio.create_task(self._answer(read, reply))
+
+    async def _write(self, dialect: Dialect, receive: Receive, reply: HttpReply) -> None:
+        answering = asyncio.create_task(self._answer(dialect, reply))
         leaving = asyncio.create_task(left(receive))
         both = {answering, leaving}
         try:
@@ -169,7 +160,7 @@ class HttpFront:
     async def _answer(self, dialect: Dialect, reply: HttpReply) -> None:
         workspace, path = self._access.place(dialect.document)
         with self._daemon.client() as client:
-            defaults = self._daemon.settings.completion
+            defaults = self.settings.completion
             requests = [
                 replace(
                     request,

@@ -22,7 +22,7 @@ from codespec.edits.formats.base import EditedDocument, EditPrompt, ModelAnswer,
 from codespec.engine.local import LocalEngine
 from codespec.engine.turns import Turns, in_one_turn
 from codespec.errors import InputError
-from codespec.http.dialects import OpenAICompletions
+from codespec.http.dialects.completions import OpenAICompletions
 from codespec.next_edit import Dismissed, NextEditRequest, NextEdits, NoNextEdit
 from codespec.requests import CompletionRequest
 from codespec.types import Draft, Tokens

@@ -30,7 +30,7 @@ from codespec.http.bodies import (
     InfillBody,
     read,
 )
-from codespec.http.dialects import OpenAICompletions
+from codespec.http.dialects.completions import OpenAICompletions
 from codespec.next_edit import NextEditRequest
 from codespec.requests import CompletionRequest
 from codespec.rules.open_files import OpenFileRules

@@ -21,13 +21,13 @@ from codespec.http import front
 from codespec.http import server as http_server
 from codespec.http.access import Access, is_loopback, listen, read_keys
 from codespec.http.bodies import FieldError
-from codespec.http.dialects import Dialect, OpenAIChat, OpenAICompletions
+from codespec.http.dialects.base import Dialect, DialectReader
+from codespec.http.dialects.completions import OpenAICompletions
+from codespec.http.dialects.infill import Infill
 from codespec.http.front import HttpFront
-from codespec.http.infill import Infill
 from codespec.requests import (
     MAX_PREFIX_CHARS,
     MAX_SUFFIX_CHARS,
-    ChatMessage,
     Completion,
     CompletionRequest,
 )
@@ -139,62 +139,6 @@ def test_several_prompts_are_choices_of_one_answer() -> None:
     assert request_of(prompt=["a"], stream=True).prefix == "a"
 
 
-def chat(**fields: object) -> OpenAIChat:
-    messages = [{"role": "developer", "content": "a\r\n"}, {"role": "user", "content": "b"}]
-    return OpenAIChat(json.dumps({"messages": messages, **fields}).encode(), "m")
-
-
-def test_a_chat_is_asked_by_its_messages() -> None:
-    made = requested(chat(max_completion_tokens=7, prediction={"content": "c"}))
-    assert made.messages == (ChatMessage("system", "a\n"), ChatMessage("user", "b"))
-    assert (made.prefix, made.rewrites, made.max_tokens) == ("a\n\n\nb", "c", 7)
-    assert made.verbatim
-    assert made.whole
-    parts = [{"role": "user", "content": [{"type": "text", "text": "x"}, {"text": "y"}]}]
-    assert requested(chat(messages=parts)).messages == (ChatMessage("user", "xy"),)
-    assert requested(chat(max_tokens=9)).max_tokens == 9
-
-
-def test_answers_of_a_chat() -> None:
-    asked = chat(prediction={"content": "c"}, stream_options={"include_usage": True})
-    said = CompletionRequest("").insertion("said")
-    whole = asked.answer([Completion(said, "stop", trace=Trace(n_tokens=3))])
-    assert whole["object"] == "chat.completion"
-    [choice] = whole["choices"]
-    assert choice["message"] == {"role": "assistant", "content": "said"}
-    assert choice["finish_reason"] == "stop"
-    details = {"accepted_prediction_tokens": 0, "rejected_prediction_tokens": 0}
-    assert whole["usage"]["completion_tokens_details"] == details
-    first, second = asked.part("sa"), asked.part("id")
-    *rest, usage, done = asked.end("!", Completion(said, "length"))
-    assert done == "[DONE]"
-    events = [event for event in (first, second, *rest, usage) if isinstance(event, dict)]
-    assert {event["object"] for event in events} == {"chat.completion.chunk"}
-    assert len({event["id"] for event in (*events, whole)}) == 1
-    deltas = [event["choices"][0]["delta"] for event in events[:-1]]
-    assert deltas == [{"role": "assistant", "content": "sa"}, {"content": "id"}, {"content": "!"}]
-    assert events[-2]["choices"][0]["finish_reason"] == "length"
-    assert events[-1]["usage"]["completion_tokens"] == 0
-
-
-@pytest.mark.parametrize(
-    ("fields", "field"),
-    [
-        ({"tools": [{"type": "function"}]}, "tools"),
-        ({"functions": [{}]}, "functions"),
-        ({"verbatim": False}, "verbatim"),
-        ({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, "messages"),
-        ({"messages": [{"role": "user", "content": [{"type": "x", "text": ""}]}]}, "messages"),
-        ({"prediction": {"type": "diff", "content": ""}}, "prediction"),
-        ({"n": 2}, "n"),
-    ],
-)
-def test_what_a_chat_cannot_honour_is_named(fields: dict[str, object], field: str) -> None:
-    with pytest.raises(FieldError, match=field) as refused:
-        chat(**fields)
-    assert refused.value.field == field
-
-
 @pytest.mark.parametrize(
     "content", ["a\r\nb", [{"type": "text", "text": "a\r\n"}, {"text": "b", "type": None}]]
 )
@@ -258,7 +202,7 @@ def test_the_prompt_is_read_as_a_whole_unless_an_editor_waits() -> None:
 
 
 @pytest.mark.parametrize("dialect", [Infill, OpenAICompletions])
-def test_it_is_said_when_not_all_of_the_prompt_was_read(dialect: type[Dialect]) -> None:
+def test_it_is_said_when_not_all_of_the_prompt_was_read(dialect: DialectReader) -> None:
     asked = dialect(b'{"prompt": "x"}', "")
     for n_left_out in (0, 7):
         said = requested(asked).insertion("y")
@@ -266,7 +210,7 @@ def test_it_is_said_when_not_all_of_the_prompt_was_read(dialect: type[Dialect]) 
         assert asked.answer([completion])["truncated"] == bool(n_left_out)
 
 
-DIALECTS: list[type[Dialect]] = [Infill, OpenAICompletions]
+DIALECTS: list[DialectReader] = [Infill, OpenAICompletions]
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
@@ -282,7 +226,7 @@ DIALECTS: list[type[Dialect]] = [Infill, OpenAICompletions]
     ],
 )
 def test_what_would_bind_the_output_is_refused(
-    dialect: type[Dialect], field: str, value: object, harmless: object
+    dialect: DialectReader, field: str, value: object, harmless: object
 ) -> None:
     with pytest.raises(FieldError, match=field) as refused:
         dialect(json.dumps({"prompt": "x", field: value}).encode(), "")
@@ -298,7 +242,7 @@ def test_what_a_part_of_a_field_lacks_is_put_down_to_the_field() -> None:
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
-def test_null_is_the_default(dialect: type[Dialect]) -> None:
+def test_null_is_the_default(dialect: DialectReader) -> None:
     fields = "input_prefix input_suffix input_extra n_indent t_max_predict_ms suffix stream stop"
     fields += " path language verbatim workspace max_tokens n_predict seed top_k grammar n"
     raw = json.dumps({"prompt": "x", "seed": 5}).encode()
@@ -313,7 +257,7 @@ def test_null_is_the_default(dialect: type[Dialect]) -> None:
 
 @pytest.mark.parametrize("dialect", DIALECTS)
 @pytest.mark.parametrize("name", ["max_tokens", "n_predict"])
-def test_how_many_tokens_has_two_names(dialect: type[Dialect], name: str) -> None:
+def test_how_many_tokens_has_two_names(dialect: DialectReader, name: str) -> None:
     for n, expected in ((7, 7), (-1, 1 << 20), (None, CompletionSettings().max_tokens)):
         asked = dialect(json.dumps({"prompt": "x", name: n}).encode(), "")
         assert requested(asked).max_tokens == expected

@@ -9,8 +9,10 @@ import pytest
 
 from codespec.config import CompletionSettings
 from codespec.http.bodies import FieldError
-from codespec.http.dialects import Dialect, OpenAIChat, OpenAICompletions
-from codespec.http.infill import Infill
+from codespec.http.dialects.base import DialectReader
+from codespec.http.dialects.chats import OpenAIChat
+from codespec.http.dialects.completions import OpenAICompletions
+from codespec.http.dialects.infill import Infill
 from codespec.requests import Completion, CompletionRequest
 from codespec.types import Trace
 
@@ -61,7 +63,7 @@ def test_an_empty_list_of_fields_asks_for_all() -> None:
     assert infill(response_fields=[""])[1] == {}
 
 
-DIALECTS: list[tuple[type[Dialect], dict[str, object]]] = [
+DIALECTS: list[tuple[DialectReader, dict[str, object]]] = [
     (Infill, {}),
     (OpenAICompletions, {"prompt": "x"}),
     (OpenAIChat, {"messages": [{"role": "user", "content": "x"}]}),
@@ -70,7 +72,7 @@ DIALECTS: list[tuple[type[Dialect], dict[str, object]]] = [
 
 @pytest.mark.parametrize(("dialect", "body"), DIALECTS)
 def test_an_integer_may_be_written_with_a_fraction_of_nothing(
-    dialect: type[Dialect], body: dict[str, object]
+    dialect: DialectReader, body: dict[str, object]
 ) -> None:
     def read(text: str) -> CompletionRequest:
         raw = json.dumps({**body, "fields": 0}).replace('"fields": 0', text)
@@ -86,7 +88,7 @@ def test_an_integer_may_be_written_with_a_fraction_of_nothing(
 
 @pytest.mark.parametrize(("dialect", "body"), DIALECTS)
 def test_max_completion_tokens_is_one_more_name(
-    dialect: type[Dialect], body: dict[str, object]
+    dialect: DialectReader, body: dict[str, object]
 ) -> None:
     for more in ({}, {"max_tokens": 9}):
         raw = json.dumps({**body, **more, "max_completion_tokens": 5}).encode()

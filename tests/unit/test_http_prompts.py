@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from codespec.config import CompletionSettings
-from codespec.http.dialects import OpenAICompletions
+from codespec.http.dialects.completions import OpenAICompletions
 from codespec.requests import Completion
 
 PREFIX, SUFFIX = "import os\n\ndef add(a, b):\n    return", "\n\nprint(add(1, 2))\n"

@@ -12,7 +12,7 @@ from typing import Any
 
 from codespec.config import CompletionSettings
 from codespec.http.bodies import ALL_THERE_IS, InfillBody, read, snippets_of
-from codespec.http.dialects import Event, Json, OfBody, about, was_cut
+from codespec.http.dialects.base import Event, Json, OfBody, about, was_cut
 from codespec.reasons import Trimming
 from codespec.requests import Completion, CompletionRequest
 

@@ -1,0 +1,1 @@
+"""Dialects of HTTP: each API is one file, and a line in `registry`."""

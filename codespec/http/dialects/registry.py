@@ -1,0 +1,29 @@
+"""The APIs that are spoken: each is one file, and a line here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from codespec.http.dialects import llama_server, openai
+from codespec.http.dialects.base import Api, Route
+
+APIS: tuple[Api, ...] = (openai.API, llama_server.API)
+"""The first one's errors answer for paths of none."""
+
+_ROUTES = {path: (api, route) for api in APIS for path, route in api.routes.items()}
+
+
+def paths() -> Iterator[str]:
+    """The paths that are served."""
+    return iter(_ROUTES)
+
+
+def route_of(path: str) -> tuple[Api, Route | None, str]:
+    """The API of a path, its route (None: there is none), and the rest of the path after a route
+    that ends in "/"."""
+    if path in _ROUTES and not path.endswith("/"):
+        return *_ROUTES[path], ""
+    for begun, (api, route) in _ROUTES.items():
+        if begun.endswith("/") and len(path) > len(begun) and path.startswith(begun):
+            return api, route, path.removeprefix(begun)
+    return next((api for api in APIS if path.startswith(api.prefixes)), APIS[0]), None, ""
