@@ -7,13 +7,20 @@ target.
 
 from __future__ import annotations
 
+import math
 from collections import abc
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from codespec.backends.base import Backend
+from codespec.errors import ModelError
 from codespec.types import Finish, ModelInfo, SamplingParams, Tokenizer, Tokens
+
+
+class UnavailableError(ModelError):
+    """A generator that does not answer now, through no fault of the request: it may answer later,
+    and another model at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +34,7 @@ class GeneratorPrompt:
     sampling:   temperature, top-k and the like.
     stop:       stop strings: the engine ends the output before the first of them, and a generator
                 may, too.
+    left_s:     seconds until the deadline.
     """
 
     tokens: Tokens
@@ -36,11 +44,13 @@ class GeneratorPrompt:
     max_tokens: int
     sampling: SamplingParams
     stop: tuple[str, ...] = ()
+    left_s: Callable[[], float] = lambda: math.inf
 
 
 Stream: TypeAlias = abc.Generator[bytes | Sequence[int], None, Finish]
 """Pieces of an output, as bytes of text or as ids, in order. Its return value is the finish reason:
-"stop" where the text is complete, else "length"."""
+"stop" where the text is complete, "deadline" where it was cut off and its finished lines count,
+else "length"."""
 
 
 class Generator:
@@ -57,12 +67,18 @@ class Generator:
     n_units: int = 1
     heals: bool = True
 
+    @property
+    def trouble(self) -> str:
+        """The reason why it is not asked at present, for people: "the server does not answer"; ""
+        where it is."""
+        return ""
+
     def stream(self, prompt: GeneratorPrompt, cancelled: Callable[[], bool]) -> Stream:
         """Stream the continuation of a prompt. Runs on a thread of its own, which may block: the
         engine closes it at the next piece after `cancelled` returns True, and it may end by itself
         then. An earlier stream may not have ended yet.
 
-        Raises: ModelError, with the cause and the next step.
+        Raises: UnavailableError; ModelError, with the cause and the next step.
         """
         raise NotImplementedError
 

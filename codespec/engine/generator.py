@@ -83,12 +83,14 @@ class Streamed(Decoder):
         try:
             finish = None
             if context.healed:
-                asked = self._asked(context, request, context.prompt)
+                asked = self._asked(context, request, due, context.prompt)
                 said = self._said(asked, output, due, paused, context.healed)
                 finish = yield from said
             if finish is None:
                 held_back = self.tokenizer.encode(context.healed)
-                asked = self._asked(context, request, np.concatenate([context.prompt, held_back]))
+                asked = self._asked(
+                    context, request, due, np.concatenate([context.prompt, held_back])
+                )
                 output.take(held_back.tolist())
                 finish = output.finish or (yield from self._said(asked, output, due, paused))
             return output.tokens, finish or "stop"
@@ -97,7 +99,7 @@ class Streamed(Decoder):
             trace.target_ms = (self._clock() - started) * 1e3 - trace.paused_ms
 
     def _asked(
-        self, context: Context, request: CompletionRequest, prompt: Tokens
+        self, context: Context, request: CompletionRequest, due: Due, prompt: Tokens
     ) -> GeneratorPrompt:
         healed = context.healed if len(prompt) > len(context.prompt) else b""
         before = self.tokenizer.decode(context.left[len(context.left) - context.n_before :])
@@ -110,6 +112,7 @@ class Streamed(Decoder):
             request.max_tokens,
             request.sampling,
             request.stop,
+            lambda: due.at - self._clock(),
         )
 
     def _said(
