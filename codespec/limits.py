@@ -25,6 +25,10 @@ HELLO_BYTES = 4096
 """Most bytes of a frame from a client that has not shown a key yet."""
 MESSAGE_BYTES = 64 << 20
 """Most bytes of an editor's message, which may hold a whole document."""
+SERVER_LINE_BYTES = 1 << 20
+"""Most bytes of a line, or of the head, of an answer of the server that has the model."""
+SERVER_STREAM_BYTES = 64 << 20
+"""Most bytes of such an answer."""
 DEPTH = 64
 """Most levels of lists and objects in JSON."""
 

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 from codespec.backends.base import Backend
+from codespec.config import Settings
 from codespec.errors import ModelError
 from codespec.types import Finish, ModelInfo, SamplingParams, Tokenizer, Tokens
 
@@ -93,7 +94,7 @@ class Generator:
 class GeneratorBackend(Backend):
     """A backend of generators. A subclass needs `open`."""
 
-    def open(self, where: str) -> Generator:
-        """Open a generator, to be closed; fast, without any request to the model. Raises:
-        ModelError."""
+    def open(self, where: str, settings: Settings) -> Generator:
+        """Open a generator, to be closed; fast, without any text from the model. settings: the
+        user's. Raises: ModelError."""
         raise NotImplementedError

@@ -12,7 +12,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from codespec.config import ModelSettings
+from codespec.config import ModelSettings, Settings
 from codespec.errors import ModelError
 from codespec.models.resolve import check_file, listed, model_file, target_path
 
@@ -23,8 +23,14 @@ if TYPE_CHECKING:  # the daemon and every command import this module, and no nat
 FILES = "codespec.backends.llama.backend"
 """Module of the backend of files: GGUF, or files that it refuses with a message."""
 
+_SERVERS = "codespec.backends.remote.servers"
+
 SCHEMES = {
     "fake": "codespec.backends.fake",
+    "http": _SERVERS,
+    "https": _SERVERS,
+    "ollama": _SERVERS,
+    "codespec": _SERVERS,
 }
 """Module by scheme; each has its backend as `BACKEND`."""
 
@@ -114,13 +120,15 @@ def open_vocabulary(where: str | Path) -> Model:
     return targets_of(where).open(str(where), vocab_only=True)
 
 
-def open_tokenizer(where: str | Path) -> Tokenizer:
-    """Open the tokenizer of a target or a generator, without weights. Raises: ModelError."""
+def open_tokenizer(settings: Settings) -> Tokenizer:
+    """Open the tokenizer of the target or the generator that settings name, without weights.
+    Raises: ConfigError, ModelError."""
     from codespec.backends.generators import GeneratorBackend
 
+    where = target_of(settings.model)
     backend = backend_of(where)
     if isinstance(backend, GeneratorBackend):
-        return backend.open(str(where)).tokenizer
+        return backend.open(where, settings).tokenizer
     return open_vocabulary(where).tokenizer
 
 

@@ -52,6 +52,7 @@ class Family(NamedTuple):
     files:     markers of other files; None: other files are comments.
     ends:      further markers that end the output.
     spellings: markers as clients write them, beside those of the vocabulary.
+    makes:     parts of the names of its models, in small letters: for unknown vocabularies.
     """
 
     prefix: str
@@ -62,6 +63,7 @@ class Family(NamedTuple):
     files: Files | None = None
     ends: tuple[str, ...] = ()
     spellings: tuple[Spelling, ...] = ()
+    makes: tuple[str, ...] = ()
 
     @property
     def markers(self) -> tuple[str, str, str]:
@@ -124,25 +126,29 @@ _STARCODER = Files("<repo_name>", "<file_sep>", is_inside=True)
 FAMILIES: tuple[Family, ...] = (
     Family(  # Mellum
         "<fim_prefix>", "<fim_suffix>", "<fim_middle>", "suffix-first",
-        re.compile(r"mellum", re.IGNORECASE), Files(file="<filename>"),
+        re.compile(r"mellum", re.IGNORECASE), Files(file="<filename>"), makes=("mellum",),
     ),
     Family(  # Codestral
         "[PREFIX]", "[SUFFIX]", "", "suffix-first",
         re.compile(r"(?<!mamba.)codestral", re.IGNORECASE),
         Files(heading="+++++ ", is_inside=True),
-        spellings=(Spelling("[PREFIX]", "[SUFFIX]", "[MIDDLE]"),),
+        spellings=(Spelling("[PREFIX]", "[SUFFIX]", "[MIDDLE]"),), makes=("codestral",),
     ),
     Family(  # StarCoder, Granite; CodeQwen 1.5
         "<fim_prefix>", "<fim_suffix>", "<fim_middle>", files=_STARCODER, ends=("<reponame>",),
+        makes=("starcoder", "granite", "codeqwen"),
         spellings=(
             Spelling("<fim_prefix>", " <fim_suffix> ", "<fim_middle>", "<reponame>", "<filename>"),
             Spelling("<fim_prefix>", "<fim_suffix>", "<fim_middle>", "<reponame>", "<file_sep>"),
         ),
     ),
-    Family("<fim-prefix>", "<fim-suffix>", "<fim-middle>"),  # SantaCoder
+    Family(  # SantaCoder
+        "<fim-prefix>", "<fim-suffix>", "<fim-middle>", makes=("santacoder",),
+    ),
     Family(  # Qwen, CodeGemma
         "<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>",
         files=Files("<|repo_name|>", "<|file_sep|>"), ends=("<|file_separator|>",),
+        makes=("qwen", "codegemma", "codespec"),
         spellings=(
             Spelling(
                 "<|fim_prefix|> ", " <|fim_suffix|>", " <|fim_middle|>",
@@ -155,14 +161,14 @@ FAMILIES: tuple[Family, ...] = (
         ),
     ),
     Family(  # DeepSeek Coder
-        "<｜fim▁begin｜>", "<｜fim▁hole｜>", "<｜fim▁end｜>",
+        "<｜fim▁begin｜>", "<｜fim▁hole｜>", "<｜fim▁end｜>", makes=("deepseek",),
         spellings=(
             Spelling("<|fim▁begin|>", "<|fim▁hole|>", "<|fim▁end|>"),
             Spelling("<|fim_begin|>", "<|fim_hole|>", "<|fim_end|>"),
         ),
     ),
     Family(  # Code Llama
-        "▁<PRE>", "▁<SUF>", "▁<MID>",
+        "▁<PRE>", "▁<SUF>", "▁<MID>", makes=("codellama", "code-llama"),
         spellings=(
             Spelling("<PRE> ", " <SUF>", " <MID>"),
             Spelling("<PRE>", " <SUF>", " <MID>"),
@@ -177,7 +183,9 @@ FAMILIES: tuple[Family, ...] = (
             ),
         ),
     ),
-    Family("<[fim-prefix]>", "<[fim-suffix]>", "<[fim-middle]>", "suffix-first"),  # Seed-Coder
+    Family(  # Seed-Coder
+        "<[fim-prefix]>", "<[fim-suffix]>", "<[fim-middle]>", "suffix-first", makes=("seed-coder",),
+    ),
 )  # fmt: skip
 """Known families; the first that fits a model is its own."""
 
@@ -194,6 +202,14 @@ def family_in(texts: Mapping[str, int], names: str) -> Family | None:
         if is_meant and all(text in texts for text in family.markers if text):
             return family
     return None
+
+
+def family_of(name: str) -> Family | None:
+    """The family of a model by its name alone, such as "Qwen/Qwen2.5-Coder-7B"; None for an unknown
+    one. Of several makes in a name, the longest counts: CodeQwen 1.5 is no Qwen."""
+    name = name.lower()
+    known = [(make, family) for family in FAMILIES for make in family.makes if make in name]
+    return max(known, key=lambda found: len(found[0]))[1] if known else None
 
 
 def ends_in(ids: Mapping[str, int]) -> frozenset[int]:

@@ -24,5 +24,5 @@ def decoder_of(
     where = target_of(settings.model)
     backend = backend_of(where)
     if isinstance(backend, GeneratorBackend):
-        return Streamed(backend.open(where), settings, clock)
+        return Streamed(backend.open(where, settings), settings, clock)
     return TargetDecoder(settings, where, on_loading, policy, clock)

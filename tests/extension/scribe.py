@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 from codespec.backends.byte_tokens import TextGenerator
 from codespec.backends.generators import Generator, GeneratorBackend, GeneratorPrompt, Stream
+from codespec.config import Settings
 from codespec.context.families import FAMILIES
 from codespec.errors import ModelError
 
@@ -49,7 +50,7 @@ class Scribe(TextGenerator):
 class ScribeBackend(GeneratorBackend):
     name = "scribe"
 
-    def open(self, where: str) -> Generator:
+    def open(self, where: str, settings: Settings) -> Generator:
         return Scribe()
 
 

@@ -93,7 +93,7 @@ def _generator(
     backend: GeneratorBackend, where: str, settings: Settings
 ) -> tuple[list[Finding], str]:
     """`check` of a model that decodes by itself. Raises: ModelError."""
-    with closing(backend.open(where)) as generator:
+    with closing(backend.open(where, settings)) as generator:
         info = generator.info
     says = f"{info.name}: {backend.name} computes it, {where}"
     found = [

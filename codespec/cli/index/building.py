@@ -15,7 +15,7 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
-from codespec.backends.registry import open_tokenizer, target_of
+from codespec.backends.registry import open_tokenizer
 from codespec.cli import print_json, printable
 from codespec.cli.index.reports import print_report
 from codespec.config import Settings
@@ -74,7 +74,7 @@ def _run(command: list[str]) -> int:
 
 
 def _encoder(settings: Settings) -> WordEncoder:
-    return WordEncoder(open_tokenizer(target_of(settings.model)))
+    return WordEncoder(open_tokenizer(settings))
 
 
 def build(path: Path, settings: Settings, quiet: bool) -> BuildReport:

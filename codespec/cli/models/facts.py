@@ -24,7 +24,7 @@ def describe(where: str, settings: Settings, *, measure: bool) -> dict[str, Any]
     """
     backend = backend_of(where)
     if isinstance(backend, GeneratorBackend):
-        return _of_generator(backend, where)
+        return _of_generator(backend, where, settings)
     backend = targets_of(where)
     with closing(backend.open(where, n_gpu_layers=settings.model.n_gpu_layers)) as model:
         info = model.info
@@ -58,8 +58,8 @@ def describe(where: str, settings: Settings, *, measure: bool) -> dict[str, Any]
         return facts
 
 
-def _of_generator(backend: GeneratorBackend, where: str) -> dict[str, Any]:
-    with closing(backend.open(where)) as generator:
+def _of_generator(backend: GeneratorBackend, where: str, settings: Settings) -> dict[str, Any]:
+    with closing(backend.open(where, settings)) as generator:
         info, n_units = generator.info, generator.n_units
     return {
         "name": info.name,

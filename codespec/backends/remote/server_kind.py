@@ -1,0 +1,67 @@
+"""The contract of kinds of servers: what one says of itself, and how it is asked to continue."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+from codespec.backends.remote.inquiry import Inquiry
+from codespec.types import Finish, SamplingParams
+
+
+@dataclass(frozen=True, slots=True)
+class Served:
+    """A model as its server describes it.
+
+    kind:   name of the kind of server, for status. model: name to ask for.
+    n_ctx:  context window in tokens, 0 where unknown; n_params: the same of its parameters.
+    takes_ids: True if prompts may be token ids; the output then is, too.
+    files:  paths of the model's file or folder, as the server's machine names them.
+    """
+
+    kind: str
+    model: str
+    n_ctx: int = 0
+    n_params: int = 0
+    takes_ids: bool = False
+    files: tuple[str, ...] = ()
+
+
+class ServerRequest(NamedTuple):
+    """A request for a continuation. prompt: text or ids. max_tokens: most tokens, 1 or more."""
+
+    model: str
+    prompt: str | list[int]
+    max_tokens: int
+    sampling: SamplingParams
+
+
+class Piece(NamedTuple):
+    """A piece of a continuation: ids where the server sent them, else text. finish: None while
+    there is more."""
+
+    text: str = ""
+    ids: tuple[int, ...] = ()
+    finish: Finish | None = None
+
+
+class ServerKind:
+    """A kind of server. A subclass needs all of these."""
+
+    name: str
+
+    def served(self, inquiry: Inquiry, model: str) -> Served | None:
+        """The model of this name, "" for the server's first, as the server describes it; None where
+        the server is of another kind. Raises: as `Inquiry.ask`."""
+        raise NotImplementedError
+
+    def request(self, asked: ServerRequest) -> tuple[str, dict[str, Any]]:
+        """(route, body) that asks for a streamed continuation."""
+        raise NotImplementedError
+
+    def piece(self, line: bytes) -> Piece | None:
+        """The piece in a line of the streamed answer; None for a line without one.
+
+        Raises: ServerError for a line that is no such answer, or one that tells of an error.
+        """
+        raise NotImplementedError
