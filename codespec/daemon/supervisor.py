@@ -27,6 +27,7 @@ from codespec.daemon.health import resident_bytes
 from codespec.daemon.keeper import RestartPolicy, WorkerKeeper
 from codespec.daemon.scheduler import TURN_S, Pausing, ScheduledRequest, Scheduler
 from codespec.errors import DaemonError
+from codespec.models.figures import ModelFigures
 from codespec.next_edit import NoNextEdit
 from codespec.reasons import NoSuggestion
 
@@ -99,6 +100,7 @@ class Supervisor:
             model=ready.model if ready else "",
             progress=self._keeper.progress,
             has_log_probs=ready.has_log_probs if ready else True,
+            figures=ready.figures if ready else ModelFigures(),
         )
 
     def report(self, request_id: int) -> wire.StatusReport:

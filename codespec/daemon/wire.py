@@ -21,6 +21,7 @@ from codespec import limits
 from codespec.config import Settings
 from codespec.daemon.edit_figures import EditFigures
 from codespec.errors import CodespecError, ConfigError, DaemonError, InputError, ModelError
+from codespec.models.figures import ModelFigures
 
 MAX_FRAME_BYTES = limits.FRAME_BYTES
 MAX_REQUEST_BYTES = MAX_FRAME_BYTES - 4096  # the rest of the frame grows a little on the way
@@ -177,7 +178,7 @@ class Failed(Message, frozen=True):
 class StateChanged(Message, frozen=True):
     """A change of the daemon's state. hint: the next step, if something is wrong. progress: share
     of the model that is loaded, 0 to 1, while it loads. has_log_probs: False if the model gives no
-    probabilities of its tokens."""
+    probabilities of its tokens. figures: of the model, once it is loaded."""
 
     state: State
     reason: str = ""
@@ -185,6 +186,7 @@ class StateChanged(Message, frozen=True):
     model: str = ""
     progress: float = 0.0
     has_log_probs: bool = True
+    figures: ModelFigures = ModelFigures()
 
 
 class StatusReport(Message, frozen=True):
@@ -262,6 +264,7 @@ class Ready(Message, frozen=True):
     file_bytes: int = 0
     saved_bytes: int = 0
     has_log_probs: bool = True  # see `StateChanged`
+    figures: ModelFigures = ModelFigures()
 
 
 Answer: TypeAlias = Completed | EditsFound | Failed

@@ -311,6 +311,7 @@ def local_engine(
         file_bytes=info.file_bytes,
         saved_bytes=engine.saved_bytes,
         has_log_probs=engine.has_log_probs,
+        figures=engine.figures,
     )
 
 

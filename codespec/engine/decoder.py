@@ -8,6 +8,9 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from typing import TypeAlias
 
+import msgspec
+
+from codespec.backends.figures import figures_of_info
 from codespec.documents.open_documents import OpenDocuments
 from codespec.drafters.lookup import Repository
 from codespec.edit import Edit
@@ -15,6 +18,7 @@ from codespec.engine.generation import Due, Generation
 from codespec.engine.output import Stop
 from codespec.engine.reading import Reading
 from codespec.engine.turns import Turns
+from codespec.models.figures import ModelFigures
 from codespec.requests import CompletionRequest, Paused
 from codespec.types import Context, Finish, ModelInfo, Tokenizer
 
@@ -52,6 +56,12 @@ class Decoder:
     def special_tokens(self) -> Mapping[str, int]:
         """See `Model.special_tokens`."""
         return {}
+
+    @property
+    def figures(self) -> ModelFigures:
+        """Figures of the model."""
+        n_ctx = self.info.n_ctx // self.n_units
+        return msgspec.structs.replace(figures_of_info(self.info, n_ctx), n_ctx_trained=n_ctx)
 
     def chat_prompt(self, messages: Sequence[tuple[str, str]]) -> str | None:
         """See `Model.chat_prompt`."""

@@ -11,6 +11,7 @@ from codespec.drafters.combined import CombinedDrafter
 from codespec.engine.decoder import Decoder
 from codespec.engine.passes import TargetDecoder
 from codespec.errors import ModelError
+from codespec.models.figures import ModelFigures
 from codespec.types import ModelInfo
 
 
@@ -56,6 +57,11 @@ class MeasurableEngine:
     def has_log_probs(self) -> bool:
         """True if the model gives the probabilities of its tokens."""
         return self._decoder.has_log_probs
+
+    @property
+    def figures(self) -> ModelFigures:
+        """Figures of the model."""
+        return self._decoder.figures
 
     @property
     def special_tokens(self) -> Mapping[str, int]:

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 
+from codespec.backends.figures import figures_of
 from codespec.config import Settings
 from codespec.context.healing import HealingMask, vocabulary_of
 from codespec.documents.open_documents import OpenDocuments
@@ -24,6 +25,7 @@ from codespec.engine.output import OutputLimits, Stop
 from codespec.engine.reading import Reading
 from codespec.engine.stretch import Stretches
 from codespec.engine.turns import Turns, read_in_turns
+from codespec.models.figures import ModelFigures
 from codespec.requests import CompletionRequest, Paused
 from codespec.types import Context, SamplingParams, Trace
 from codespec.verify.sampling import Sampler, TokenMask
@@ -80,6 +82,10 @@ class TargetDecoder(Decoder):
         if self._special_tokens is None:
             self._special_tokens = self._model.special_tokens
         return self._special_tokens
+
+    @property
+    def figures(self) -> ModelFigures:
+        return figures_of(self._model, self.info.n_ctx)
 
     def chat_prompt(self, messages: Sequence[tuple[str, str]]) -> str | None:
         return self._model.chat_prompt(messages)
