@@ -10,7 +10,7 @@ from typing import TypeAlias
 
 import msgspec
 
-from codespec.backends.figures import figures_of_info
+from codespec.backends.model_figures import figures_of_info
 from codespec.documents.open_documents import OpenDocuments
 from codespec.drafters.lookup import Repository
 from codespec.edit import Edit

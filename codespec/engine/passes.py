@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 
-from codespec.backends.figures import figures_of
+from codespec.backends.model_figures import figures_of
 from codespec.config import Settings
 from codespec.context.healing import HealingMask, vocabulary_of
 from codespec.documents.open_documents import OpenDocuments

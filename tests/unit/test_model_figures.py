@@ -6,7 +6,7 @@ from contextlib import closing
 
 import pytest
 
-from codespec.backends.figures import figures_of
+from codespec.backends.model_figures import figures_of
 from codespec.backends.registry import targets_of
 from codespec.config import ModelSettings
 from codespec.context.templates import parted
@@ -16,7 +16,7 @@ from tests.real_weights import smollm2
 
 
 def figures(where: str) -> ModelFigures:
-    with closing(targets_of(where).open(where, vocab_only=True)) as model:
+    with closing(targets_of(where).open(where)) as model:
         return figures_of(model, 512)
 
 
