@@ -131,6 +131,7 @@ Count: TypeAlias = Annotated[int, between(0, TOKENS)]
 CountOrAll: TypeAlias = Annotated[int, between(-1, TOKENS)]
 Several: TypeAlias = Annotated[int, between(1, TOKENS)]
 TopK: TypeAlias = Annotated[int, between(0, VOCABULARY)]
+TokenId: TypeAlias = Annotated[int, between(0, VOCABULARY)]
 AnyTopK: TypeAlias = Annotated[
     int, msgspec.Meta(description=f"any: what lies outside 0 to {VOCABULARY:,} means the nearest")
 ]

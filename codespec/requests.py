@@ -3,15 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Literal, Protocol, TypeAlias, runtime_checkable
 
 from codespec import limits
 from codespec.edit import Edit
-from codespec.limits import Count, Integer, Milliseconds, Name, PathText, Text, at_most
+from codespec.limits import (
+    Count,
+    Integer,
+    Milliseconds,
+    Name,
+    PathText,
+    Text,
+    TokenId,
+    at_most,
+)
 from codespec.next_edit import NextEditRequest, NextEdits
 from codespec.reasons import NoSuggestion
-from codespec.types import Finish, SamplingParams, Snippet, Trace
+from codespec.types import Finish, SamplingParams, Snippet, Tokenizer, Trace
 
 MAX_PREFIX_CHARS, MAX_SUFFIX_CHARS = 1 << 17, 1 << 16
 """Characters to send before and after the cursor: more than any prompt takes, as parsers want whole
@@ -66,6 +75,8 @@ class CompletionRequest:
     verbatim: bool = False  # the model's own text: no shape ends it, nothing else is taken away
     # The prefix is a whole prompt, in which special tokens are spelled out: it is read as it is.
     raw: bool = False
+    # A raw prompt in texts and tokens, in place of the prefix.
+    parts: Annotated[tuple[TokenId | Text, ...], at_most(limits.TOKENS)] = ()
     form: Name = ""  # name of the form of next-edit prompts that a raw prompt has; "": none
     # A chat whose next message is asked for; the prefix is its text, which lookups draft from.
     messages: Annotated[tuple[ChatMessage, ...], at_most(limits.MESSAGES)] = ()
@@ -82,6 +93,13 @@ class CompletionRequest:
     document: limits.Uri = ""
     version: Integer = 0  # of the document
     start: Integer = 0  # where the prefix begins in that; before 0 where other text comes first
+
+    def spelled(self, tokenizer: Tokenizer) -> CompletionRequest:
+        """This request with the text of its parts as the prefix, if it has parts."""
+        if not self.parts:
+            return self
+        pieces = (tokenizer.piece(p) if isinstance(p, int) else p.encode() for p in self.parts)
+        return replace(self, prefix=b"".join(pieces).decode("utf-8", "replace"))
 
     def insertion(self, text: str) -> Edit | None:
         """The edit that inserts `text` at the cursor; None for no text."""

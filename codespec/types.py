@@ -284,6 +284,7 @@ class Trace:
     chances: tuple[float, ...] = ()
     n_likely: int = 0  # lines of these that are suggested
     has_log_probs: bool = False  # False where the chances come from length and place alone
+    n_stop: int = -1  # place, among the request's, of the stop text that ended it; -1: none did
     is_limited: bool = False  # True if the client's limit of indentation or time ended it
     model: str = ""
     n_ctx: int = 0  # tokens that the model's context holds

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Mapping
+from itertools import groupby
 from types import MappingProxyType
 
 import numpy as np
@@ -27,9 +28,22 @@ def raw_context(
     document: str = "",
 ) -> Context:
     """The context of a raw request. left: tokens of the prompt as plain text, for lookups.
-    document: see `build_context`. Raises: InputError as `whole_context`."""
-    parts = specials_in(request.prefix, special_tokens)
-    tokens = encoded(parts, special_tokens, tokenizer)
+    document: see `build_context`. Raises: InputError as `whole_context`, and for tokens that the
+    vocabulary does not have."""
+    chunks: list[Tokens] = []
+    for kind, group in groupby(request.parts or (request.prefix,), type):
+        if kind is int:
+            chunks.append(np.array(list(group), np.int32))
+        else:
+            texts = (specials_in(str(text), special_tokens) for text in group)
+            chunks += [encoded(parts, special_tokens, tokenizer) for parts in texts]
+    tokens = np.concatenate(chunks)
+    if len(tokens) and tokens.max() >= info.n_vocab:
+        raise InputError(
+            f"the prompt has the token {tokens.max()}, and those of {info.name} go up to "
+            f"{info.n_vocab - 1}",
+            "Tokenize it for this model, or send it as text.",
+        )
     context = whole_context(request, info, tokens, left, document)
     return dataclasses.replace(context, old=old_text(request, b"", info, tokenizer))
 
@@ -37,9 +51,10 @@ def raw_context(
 def whole_context(
     request: CompletionRequest, info: ModelInfo, tokens: Tokens, left: Tokens, document: str = ""
 ) -> Context:
-    """The context of a prompt in tokens, the token that a text begins with put first where it lacks
-    that. Raises: InputError for a prompt that the model's context does not hold."""
-    if info.bos is not None and (not len(tokens) or tokens[0] != info.bos):
+    """The context of a prompt in tokens, the token that a text begins with put first where a text
+    lacks that. Raises: InputError for a prompt that the model's context does not hold."""
+    is_text = not (request.parts and isinstance(request.parts[0], int))
+    if info.bos is not None and is_text and (not len(tokens) or tokens[0] != info.bos):
         tokens = np.concatenate([np.array([info.bos], np.int32), tokens])
     if len(tokens) >= info.n_ctx:
         raise InputError(

@@ -109,6 +109,7 @@ class OpenDocuments:
     def update(self, request: CompletionRequest, name: str = "") -> LiveDocument:
         """Set the text of the request's document; the least recently used document is evicted.
         name: see `name_of`, where the caller has it already."""
+        request = request.spelled(self._tokenizer)
         path, name = request.path, name or self.name_of(request)
         lends = name == path
         shelf, n_most = (self._open, MAX_DOCUMENTS) if lends else (self._private, MAX_PRIVATE)

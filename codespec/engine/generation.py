@@ -163,11 +163,15 @@ class Generation:
 
     def said(self, raw: bytes, ended: Finish) -> Said:
         """The text of these bytes. ended: as in `finished`."""
-        text = raw[len(self.context.healed) :].decode("utf-8", "ignore")
+        text = self._text_of(raw)
         before = self.until.before_stop(text)
         notes = () if before == text else (Trimming.STOP_TEXT,)
         text = self.until.cut(before)
         return Said(text, ended, None if self.is_verbatim else self.stop.end(text), notes)
+
+    def _text_of(self, raw: bytes) -> str:
+        """The text of these bytes, without those that repeat text before the cursor."""
+        return raw[len(self.context.healed) :].decode("utf-8", "ignore")
 
     def suggested(self, said: Said) -> Suggested:
         """The suggestion for a text of the output."""
@@ -198,9 +202,11 @@ class Generation:
         cursor."""
         return lambda emitted: n_repeating(emitted, self.context.healed, tokenizer)
 
-    def count_repeated(self, tokenizer: Tokenizer) -> None:
-        """Tell the trace how many tokens of the output repeat text before the cursor, and how many
-        of the old text's tokens it has."""
+    def tell_trace(self, tokenizer: Tokenizer) -> None:
+        """Tell the trace how many tokens of the output repeat text before the cursor, how many of
+        the old text's tokens it has, and the stop text that ended it."""
+        first = self.until.first_stop(self._text_of(tokenizer.decode(self.tokens)))
+        self.trace.n_stop = -1 if first is None else first[1]
         repeating, old = self.n_repeating(tokenizer), self.context.old
         self.trace.n_repeated = n_repeated = repeating(self.tokens)
         if len(old):

@@ -177,7 +177,7 @@ class LocalEngine(MeasurableEngine):
         if len(context.prompt):
             tokens, ended = yield from decode(made, document)
             made = made.with_output(tokens, ended)
-            made.count_repeated(self.tokenizer)
+            made.tell_trace(self.tokenizer)
             if self.remembers:
                 self._documents.answered(context, tokens)
 

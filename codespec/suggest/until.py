@@ -29,10 +29,15 @@ class Until:
     def asks(self) -> bool:
         return bool(any(self.stops) or self.min_indent > 0 or self.max_line_ms > 0)
 
+    def first_stop(self, text: str) -> tuple[int, int] | None:
+        """(where the first stop text in `text` begins, its number); None without one."""
+        found = ((text.find(stop), n) for n, stop in enumerate(self.stops) if stop)
+        return min((place for place in found if place[0] >= 0), default=None)
+
     def before_stop(self, text: str) -> str:
         """`text` up to the first place where a stop text begins."""
-        places = [at for at in (text.find(stop) for stop in self.stops if stop) if at >= 0]
-        return text[: min(places)] if places else text
+        first = self.first_stop(text)
+        return text if first is None else text[: first[0]]
 
     def cut(self, text: str) -> str:
         """`text` up to where it ends."""

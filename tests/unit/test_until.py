@@ -90,3 +90,10 @@ def test_the_trace_says_whether_a_limit_ended_it():
         tokens = TOKENIZER.encode(text).tolist()
         ended = any(rule(tokens[:n]) for n in range(1, len(tokens) + 1))
         assert (ended, trace.is_limited) == (text != "a", is_limited)
+
+
+def test_the_stop_text_that_ends_a_text_is_known():
+    until = Until(("three", "", "two", "tw"))
+    assert until.first_stop("one two three") == (4, 2)
+    assert until.first_stop("one tw") == (4, 3)
+    assert until.first_stop("one") is None
