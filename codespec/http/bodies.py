@@ -241,10 +241,13 @@ class _Message(msgspec.Struct):
     content: Text | Annotated[list[_TextPart], at_most(limits.PARTS)] | None = None
 
     @property
+    def text(self) -> str:
+        return "".join(part.text for part in _parts(self.content))
+
+    @property
     def said(self) -> ChatMessage:
-        parts = _parts(self.content)
         role = "system" if self.role == "developer" else self.role
-        return ChatMessage(role, normalise("".join(part.text for part in parts)))
+        return ChatMessage(role, normalise(self.text))
 
     def check(self) -> None:
         """Raises: FieldError for a part that is no text."""
@@ -258,6 +261,11 @@ class ChatBody(OpenAIBody, kw_only=True):
     # Fields that cannot be honoured.
     tools: NotRead = None
     functions: NotRead = None
+
+    @property
+    def n_tokens(self) -> int:
+        n = super().n_tokens
+        return ALL_THERE_IS if n is None else n
 
     def check(self) -> None:
         super().check()

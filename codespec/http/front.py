@@ -93,7 +93,13 @@ class HttpFront:
                 question = Question(self, raw, rest)
                 await reply.json(200, await route.answer(question))
             else:
-                await self._write(route.read(raw, self.daemon.model), receive, reply)
+                dialect = route.read(raw, self.daemon.model)
+                try:
+                    await self._write(dialect, receive, reply)
+                except (Refused, CodespecError) as e:
+                    if (events := dialect.instead_of_error(str(e))) is None:
+                        raise
+                    await reply.end(events)
 
     @contextmanager
     def _admitted(self, key: str) -> Generator[None]:

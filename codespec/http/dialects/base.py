@@ -59,6 +59,11 @@ class Dialect(Protocol):
         """Last events of a stream. text: the rest that was not sent yet."""
         ...
 
+    def instead_of_error(self, why: str) -> list[Event] | None:
+        """Last events of a stream in place of an error, for a client that knows none; None: the
+        error is sent."""
+        ...
+
 
 DialectReader: TypeAlias = Callable[[bytes, str], Dialect]
 """Reads a body. Arguments: the body, and the name of the model that will answer, "" while it is not
@@ -161,6 +166,9 @@ class OfBody(Generic[_B]):
     @property
     def only_reads(self) -> bool:
         return self._body.n_tokens == 0
+
+    def instead_of_error(self, why: str) -> list[Event] | None:
+        return None
 
 
 def was_cut(completion: Completion) -> bool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from codespec.http.dialects.base import Api, Json, Question, Tells, Writes
 from codespec.http.dialects.infill import Infill
-from codespec.http.dialects.openai import error_of
+from codespec.http.dialects.openai_answers import error_of
 
 
 async def _health(question: Question) -> Json:

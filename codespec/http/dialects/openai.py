@@ -4,25 +4,11 @@ from __future__ import annotations
 
 from codespec.http.access import Refused
 from codespec.http.dialects.base import Api, Json, Question, Tells, Writes
-from codespec.http.dialects.chats import OpenAIChat
+from codespec.http.dialects.chats import OpenAIChat, chat_error
 from codespec.http.dialects.completions import OpenAICompletions
+from codespec.http.dialects.openai_answers import error_of
 
 _MODELS = "/v1/models"
-_KINDS = {
-    400: "invalid_request_error",
-    401: "authentication_error",
-    403: "permission_error",
-    404: "not_found_error",
-    429: "rate_limit_error",
-    500: "server_error",
-    503: "unavailable_error",
-}
-
-
-def error_of(status: int, message: str, field: str) -> Json:
-    """An error in OpenAI's form, which is llama-server's, too."""
-    kind = _KINDS.get(status, _KINDS[400])
-    return {"error": {"message": message, "type": kind, "param": field or None, "code": status}}
 
 
 def _rows(question: Question) -> list[Json]:
@@ -44,9 +30,9 @@ async def _model(question: Question) -> Json:
 API = Api(
     routes={
         "/v1/completions": Writes(OpenAICompletions),
-        "/v1/chat/completions": Writes(OpenAIChat),
         _MODELS: Tells(_models),
         f"{_MODELS}/": Tells(_model),
     },
     error=error_of,
 )
+CHATS = Api(routes={"/v1/chat/completions": Writes(OpenAIChat)}, error=chat_error)

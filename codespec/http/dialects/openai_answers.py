@@ -1,4 +1,4 @@
-"""The parts of an answer that OpenAI's completions and chats have in common.
+"""The parts of an answer, and of an error, that OpenAI's completions and chats have in common.
 
 Source: the OpenAI API reference, https://platform.openai.com/docs/api-reference/completions.
 """
@@ -16,6 +16,16 @@ from codespec.requests import Completion
 from codespec.types import Trace
 
 _O = TypeVar("_O", bound=OpenAIBody)
+
+_KINDS = {
+    400: "invalid_request_error",
+    401: "authentication_error",
+    403: "permission_error",
+    404: "not_found_error",
+    429: "rate_limit_error",
+    500: "server_error",
+    503: "unavailable_error",
+}
 
 
 class OpenAIAnswers(OfBody[_O]):
@@ -112,3 +122,9 @@ def _predicted(*traces: Trace) -> Json:
     n_rejected = sum(trace.n_old for trace in traces) - n_accepted
     details = {"accepted_prediction_tokens": n_accepted, "rejected_prediction_tokens": n_rejected}
     return {"completion_tokens_details": details}
+
+
+def error_of(status: int, message: str, field: str) -> Json:
+    """An error in OpenAI's form, which is llama-server's, too."""
+    kind = _KINDS.get(status, _KINDS[400])
+    return {"error": {"message": message, "type": kind, "param": field or None, "code": status}}

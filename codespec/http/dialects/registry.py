@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from codespec.http.dialects import llama_server, openai
 from codespec.http.dialects.base import Api, Route
 
-APIS: tuple[Api, ...] = (openai.API, llama_server.API)
+APIS: tuple[Api, ...] = (openai.API, openai.CHATS, llama_server.API)
 """The first one's errors answer for paths of none."""
 
 _ROUTES = {path: (api, route) for api in APIS for path, route in api.routes.items()}
