@@ -96,6 +96,13 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
     """File with the server's key, and nothing else; empty: the server asks for none."""
     ca_file: PathText = ""
     """Certificates (PEM) of the authorities that are trusted instead of the system's."""
+    tokenizer: PathText = ""
+    """Vocabulary of the server's model, so that it is sent token ids: a GGUF file of it, with or
+    without weights, a name on the user's list, or its tokenizer.json; empty: the one that the
+    server names, if it is here."""
+    family: Name = ""
+    """Name of the model's fill-in-the-middle format, such as "qwen", where its vocabulary is
+    unknown; empty: told by the model's name."""
     allow_unencrypted: bool = False
     """Send your text, and the key, over the network by plain http, where anybody on the way can
     read and change it."""

@@ -80,6 +80,8 @@ class ScriptedServer:
     port: int
     routes: dict[str, Route]
     exchanges: list[Exchange] = field(default_factory=list[Exchange])
+    n_answering: int = 0
+    """Requests that are being answered."""
 
     @property
     def url(self) -> str:
@@ -90,8 +92,23 @@ class ScriptedServer:
         return [e.body for e in self.exchanges if e.path == path]
 
 
+def _unknown(exchange: Exchange) -> None:
+    exchange.answer({"error": {"message": "no such route"}}, 404)
+
+
 @contextmanager
 def scripted_server(routes: Mapping[str, Route]) -> Generator[ScriptedServer]:
+    lock = threading.Lock()
+
+    class Counting:
+        def __enter__(self) -> None:
+            with lock:
+                server.n_answering += 1
+
+        def __exit__(self, *_: object) -> None:
+            with lock:
+                server.n_answering -= 1
+
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
@@ -100,12 +117,9 @@ def scripted_server(routes: Mapping[str, Route]) -> Generator[ScriptedServer]:
             said = json.loads(raw) if raw else None
             exchange = Exchange(self, self.path, dict(self.headers.items()), said)
             server.exchanges.append(exchange)
-            with suppress(ConnectionError):  # the client left
-                route = server.routes.get(self.path.partition("?")[0])
-                if route is None:
-                    exchange.answer({"error": {"message": "no such route"}}, 404)
-                else:
-                    route(exchange)
+            route = server.routes.get(self.path.partition("?")[0], _unknown)
+            with Counting(), suppress(ConnectionError):  # the client left
+                route(exchange)
 
         do_GET = do_POST = _serve
 

@@ -36,6 +36,7 @@ class GeneratorPrompt:
     stop:       stop strings: the engine ends the output before the first of them, and a generator
                 may, too.
     left_s:     seconds until the deadline.
+    only_reads: True where the prompt is to be prefilled ahead of a request: no output is used.
     """
 
     tokens: Tokens
@@ -46,6 +47,7 @@ class GeneratorPrompt:
     sampling: SamplingParams
     stop: tuple[str, ...] = ()
     left_s: Callable[[], float] = lambda: math.inf
+    only_reads: bool = False
 
 
 Stream: TypeAlias = abc.Generator[bytes | Sequence[int], None, Finish]
@@ -61,12 +63,14 @@ class Generator:
     heals:   True if ids are the model's own, so that token healing pays: the engine holds back a
              half-typed word's last token, and asks once more with it where the output does not
              begin with its bytes.
+    reads_ahead: True if it keeps a prompt that it has read, so that `only_reads` pays.
     """
 
     info: ModelInfo
     tokenizer: Tokenizer
     n_units: int = 1
     heals: bool = True
+    reads_ahead: bool = False
 
     @property
     def trouble(self) -> str:

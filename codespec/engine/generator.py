@@ -1,12 +1,14 @@
 """A model that decodes by itself, where `passes.py` decodes with a target's passes.
 
 The generator's stream runs on a thread of its own, as it may block for any time: cancellation,
-deadlines and other requests' turns are served meanwhile. There are no drafts, no alternatives and
-no prefetch, as all of these need passes.
+deadlines and other requests' turns are served meanwhile. There are no drafts and no alternatives,
+as both need passes.
 """
 
 from __future__ import annotations
 
+import dataclasses
+import logging
 import queue
 import threading
 import time
@@ -27,6 +29,8 @@ from codespec.errors import CodespecError, InputError, ModelError
 from codespec.requests import CompletionRequest, Paused
 from codespec.types import Context, Finish, Tokens
 from codespec.verify.sampling import Sampler
+
+log = logging.getLogger(__name__)
 
 _POLL_S = 0.005
 """Seconds between two looks at whether to go on waiting for a piece."""
@@ -101,15 +105,16 @@ class Streamed(Decoder):
     def _asked(
         self, context: Context, request: CompletionRequest, due: Due, prompt: Tokens
     ) -> GeneratorPrompt:
-        healed = context.healed if len(prompt) > len(context.prompt) else b""
+        is_healed = len(prompt) == len(context.prompt)
+        held_back, n_held_back = context.healed, len(self.tokenizer.encode(context.healed))
         before = self.tokenizer.decode(context.left[len(context.left) - context.n_before :])
         after = self.tokenizer.decode(context.right[: context.n_after])
         return GeneratorPrompt(
             prompt,
             self._generator.text(prompt),
-            (before + healed).decode("utf-8", "replace"),
+            (before if is_healed else before + held_back).decode("utf-8", "replace"),
             after.decode("utf-8", "replace"),
-            request.max_tokens,
+            request.max_tokens + (n_held_back if is_healed else 0),
             request.sampling,
             request.stop,
             lambda: due.at - self._clock(),
@@ -159,6 +164,26 @@ class Streamed(Decoder):
         finally:
             feed.close()
             self._busy_s += self._clock() - started
+
+    def reading_ahead(
+        self,
+        context: Context,
+        request: CompletionRequest,
+        cancelled: Callable[[], bool],
+        paused: Paused,
+    ) -> Turns[None]:
+        if not self._generator.reads_ahead:
+            return
+        asked = self._asked(context, request, Due(request, self._clock, cancelled), context.prompt)
+        feed = _Feed(self._generator, dataclasses.replace(asked, only_reads=True))
+        try:
+            while not cancelled() and not isinstance(feed.next(_POLL_S), _End):
+                if paused(False):
+                    yield
+        except CodespecError as e:
+            log.info("nothing is read ahead: %s", e.message)  # a request will tell
+        finally:
+            feed.close()
 
     def close(self) -> None:
         self._generator.close()

@@ -2,26 +2,27 @@
 
 from __future__ import annotations
 
-from codespec.backends.remote.connection import ServerClient
 from codespec.backends.remote.inquiry import Inquiry
+from codespec.backends.remote.llama_cpp_server import LlamaCppServer
 from codespec.backends.remote.openai_server import OpenAIServer, SglangServer, VllmServer
+from codespec.backends.remote.server_address import ServerAddress
 from codespec.backends.remote.server_kind import Served, ServerKind
 from codespec.errors import ModelError
 
 KINDS: tuple[tuple[str, ServerKind], ...] = (
     ("vllm", VllmServer()),
+    ("llama-server", LlamaCppServer()),
     ("sglang", SglangServer()),
     ("openai", OpenAIServer()),
 )
 """Kind by the name that addresses use."""
 
 
-def recognised(client: ServerClient) -> tuple[ServerKind, Served]:
+def recognised(inquiry: Inquiry, address: ServerAddress) -> tuple[ServerKind, Served]:
     """The kind of the server, and what it says of its model.
 
     Raises: ModelError where it is of no known kind, or has no such model; as `Inquiry.ask`.
     """
-    address, inquiry = client.address, Inquiry(client)
     for name, kind in KINDS:
         if address.kind in ("", name):
             served = kind.served(inquiry, address.model)

@@ -35,6 +35,10 @@ class ServedModels(msgspec.Struct):
         return next((m for m in self.data if model in ("", m.id)), None)
 
 
+class _Tokenized(msgspec.Struct):
+    tokens: list[int]
+
+
 class _Choice(msgspec.Struct):
     text: str | None = ""
     token_ids: list[int] | None = None
@@ -84,7 +88,7 @@ class OpenAIServer(ServerKind):
         body: dict[str, Any] = {
             "model": asked.model,
             "prompt": asked.prompt,
-            "max_tokens": asked.max_tokens,
+            "max_tokens": 1 if asked.only_reads else asked.max_tokens,
             "stream": True,
             **sampling_fields(asked.sampling),
         }
@@ -110,6 +114,11 @@ class VllmServer(OpenAIServer):
     name = "vLLM"
     takes_ids = True
     owners = ("vllm",)
+
+    def tokens(self, inquiry: Inquiry, model: str, text: str) -> list[int] | None:
+        body = {"model": model, "prompt": text, "add_special_tokens": False}
+        said = inquiry.ask("/tokenize", _Tokenized, body)
+        return None if said is None else said.tokens
 
     def request(self, asked: ServerRequest) -> tuple[str, dict[str, Any]]:
         route, body = super().request(asked)

@@ -14,7 +14,8 @@ class Served:
     """A model as its server describes it.
 
     kind:   name of the kind of server, for status. model: name to ask for.
-    n_ctx:  context window in tokens, 0 where unknown; n_params: the same of its parameters.
+    n_ctx:  context window in tokens, 0 where unknown; n_params, n_vocab: the same of its
+        parameters, and of its vocabulary.
     takes_ids: True if prompts may be token ids; the output then is, too.
     files:  paths of the model's file or folder, as the server's machine names them.
     """
@@ -23,17 +24,20 @@ class Served:
     model: str
     n_ctx: int = 0
     n_params: int = 0
+    n_vocab: int = 0
     takes_ids: bool = False
     files: tuple[str, ...] = ()
 
 
 class ServerRequest(NamedTuple):
-    """A request for a continuation. prompt: text or ids. max_tokens: most tokens, 1 or more."""
+    """A request for a continuation. prompt: text or ids. max_tokens: most tokens, 1 or more.
+    only_reads: True if the prompt is to be prefilled, and nothing more."""
 
     model: str
     prompt: str | list[int]
     max_tokens: int
     sampling: SamplingParams
+    only_reads: bool = False
 
 
 class Piece(NamedTuple):
@@ -46,7 +50,7 @@ class Piece(NamedTuple):
 
 
 class ServerKind:
-    """A kind of server. A subclass needs all of these."""
+    """A kind of server. A subclass needs all of these but `tokens`."""
 
     name: str
 
@@ -54,6 +58,11 @@ class ServerKind:
         """The model of this name, "" for the server's first, as the server describes it; None where
         the server is of another kind. Raises: as `Inquiry.ask`."""
         raise NotImplementedError
+
+    def tokens(self, inquiry: Inquiry, model: str, text: str) -> list[int] | None:
+        """The tokens of a text by the server's own tokenizer, no special ones among them; None
+        where it has no route for that. Raises: as `Inquiry.ask`."""
+        return None
 
     def request(self, asked: ServerRequest) -> tuple[str, dict[str, Any]]:
         """(route, body) that asks for a streamed continuation."""

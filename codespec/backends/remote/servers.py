@@ -5,11 +5,14 @@ from __future__ import annotations
 from codespec.backends.generators import Generator, GeneratorBackend
 from codespec.backends.remote import server_address
 from codespec.backends.remote.connection import ServerClient
+from codespec.backends.remote.inquiry import Inquiry
 from codespec.backends.remote.kinds import recognised
-from codespec.backends.remote.served_generator import TextFromServer
+from codespec.backends.remote.served_generator import TextFromServer, TokensFromServer
+from codespec.backends.remote.server_vocabulary import vocabulary_of
 from codespec.backends.remote.trust import trust_in
 from codespec.config import Settings
-from codespec.context.families import family_of
+from codespec.context.families import FAMILIES, Family, family_of
+from codespec.errors import ConfigError
 
 
 class ServerBackend(GeneratorBackend):
@@ -30,11 +33,23 @@ class ServerBackend(GeneratorBackend):
         )
         client = ServerClient(address, trust)
         try:
-            kind, served = recognised(client)
+            inquiry = Inquiry(client)
+            kind, served = recognised(inquiry, address)
+            vocabulary = vocabulary_of(kind, served, address, settings.server, inquiry)
         except BaseException:
             client.close()
             raise
-        return TextFromServer(client, kind, served, family_of(served.model))
+        if vocabulary is not None:
+            return TokensFromServer(client, kind, served, vocabulary)
+        return TextFromServer(client, kind, served, _family(settings.server.family, served.model))
+
+
+def _family(named: str, model: str) -> Family | None:
+    """The family of a model whose vocabulary is unknown. Raises: ConfigError."""
+    if named and family_of(named) is None:
+        makes = ", ".join(make for family in FAMILIES for make in family.makes)
+        raise ConfigError(f"server.family: no such family: {named}", f"Known: {makes}.")
+    return family_of(named or model)
 
 
 BACKEND = ServerBackend()
