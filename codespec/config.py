@@ -234,6 +234,13 @@ class StatsSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     """Count suggestions, on this machine alone: see `codespec stats`."""
 
 
+class HttpSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """[http]"""
+
+    cors_origins: Annotated[tuple[Name, ...], at_most(NAMES)] = ()
+    """Origins (https://app.example) of web pages that may read answers, where they show a key."""
+
+
 class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     model: ModelSettings = ModelSettings()
     server: ServerSettings = ServerSettings()
@@ -243,6 +250,7 @@ class Settings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     edits: EditsSettings = EditsSettings()
     index: IndexSettings = IndexSettings()
     daemon: DaemonSettings = DaemonSettings()
+    http: HttpSettings = HttpSettings()
     stats: StatsSettings = StatsSettings()
 
     @property

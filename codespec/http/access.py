@@ -27,6 +27,15 @@ class Refused(Exception):
         self.status, self.message, self.field, self.headers = status, message, field, headers
 
 
+class KeyRefused(Refused):
+    """A request without a key that fits. was_shown: one was shown, which is for the log alone."""
+
+    def __init__(self, was_shown: bool) -> None:
+        why = "a key is needed: Authorization: Bearer KEY"
+        super().__init__(401, why, WWW_Authenticate="Bearer")
+        self.was_shown = was_shown
+
+
 @dataclass(frozen=True, slots=True)
 class Access:
     """Rules of access of one HTTP front.
@@ -55,15 +64,15 @@ class Access:
         """The key of a client that may ask for anything, "" without keys. None for a client that
         may ask for public paths only. Raises: Refused for all else."""
         if self.keys:
-            scheme, _, given = headers.get(b"authorization", b"").decode("latin-1").partition(" ")
-            shown = given.strip().encode("utf-8", "replace")
+            shown = _shown(headers)
             # All are compared, each in constant time: how long it takes tells nothing of a key.
-            fitting = [key for key in self.keys if hmac.compare_digest(shown, key.encode())]
-            if fitting and scheme.lower() == "bearer":
+            fitting = [
+                key for key in self.keys for one in shown if hmac.compare_digest(one, key.encode())
+            ]
+            if fitting:
                 return fitting[0]
             if not is_public:
-                why = "a key is needed: Authorization: Bearer KEY"
-                raise Refused(401, why, WWW_Authenticate="Bearer")
+                raise KeyRefused(was_shown=bool(shown))
             return None
         host = re.fullmatch(
             r"\[?([^\]]*?)\]?(?::\d*)?", headers.get(b"host", b"").decode("latin-1")
@@ -103,6 +112,14 @@ class Access:
         return workspace, path
 
 
+def _shown(headers: dict[bytes, bytes]) -> list[bytes]:
+    """The keys that a client shows, in either of the usual ways."""
+    scheme, _, bearer = headers.get(b"authorization", b"").strip().partition(b" ")
+    shown = [bearer] if scheme.lower() == b"bearer" else []
+    shown.append(headers.get(b"x-api-key", b""))
+    return [key.strip() for key in shown if key.strip()]
+
+
 def is_loopback(host: str) -> bool:
     """True for a literal loopback address or "localhost"."""
     try:
@@ -112,17 +129,20 @@ def is_loopback(host: str) -> bool:
 
 
 def read_keys(file: Path) -> tuple[str, ...]:
-    """Keys from a file, one a line; # begins a comment. Raises: ConfigError."""
+    """Keys from a file, one a line; # begins a comment, in a line of its own or after a key and a
+    space. Raises: ConfigError."""
     hint = "Make one: openssl rand -hex 32"
     try:
-        lines = [line.strip() for line in file.read_text("utf-8").splitlines()]
+        lines = file.read_text("utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as e:
         why = e.strerror if isinstance(e, OSError) else "no text in UTF-8"
         raise ConfigError(f"cannot read the keys in {file}: {why}", hint) from None
-    rows = [(n, line) for n, line in enumerate(lines, 1) if line and not line.startswith("#")]
+    said = [re.sub(r"(^|\s)#.*", "", line).strip() for line in lines]
+    rows = [(n, key) for n, key in enumerate(said, 1) if key]
     for n, key in rows:
-        if not key.isascii():
-            raise ConfigError(f"{file}, line {n}: a key has ASCII characters only", hint)
+        if not key.isascii() or len(key.split()) > 1:
+            why = "a key has ASCII characters only, and no spaces"
+            raise ConfigError(f"{file}, line {n}: {why}", hint)
     keys = tuple(key for _, key in rows)
     if not keys or min(map(len, keys)) < _MIN_KEY_CHARS:
         raise ConfigError(f"{file} needs keys of {_MIN_KEY_CHARS} characters or more", hint)

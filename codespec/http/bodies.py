@@ -1,9 +1,9 @@
 """Request bodies of HTTP clients: the fields of OpenAI's completions and chats and of
 llama.cpp's infill.
 
-null means the default, whatever the field; an integer may be written 16.0. Fields that are not
-named here are ignored, and so is a `model` that is the name of none in use; one that is named and
-cannot be honoured is an error that names it.
+null means the default, whatever the field; an integer may be written 16.0. A field that would
+change the text and cannot be honoured is an error that names it (`unsupported`). Others that are
+not named here are ignored, and so is a `model` that is the name of none in use.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ import msgspec
 
 from codespec import limits
 from codespec.config import CompletionSettings
-from codespec.errors import InputError
+from codespec.http.field_error import FieldError
+from codespec.http.unsupported import refuse_unsupported
 from codespec.limits import (
     Count,
     CountOrAll,
@@ -44,16 +45,11 @@ ALL_THERE_IS = limits.TOKENS
 _OUTERMOST = re.compile(r"\n(?=[^\s)\]}])")
 """The end of a line before one that may begin a definition."""
 
+_LAST_N = 64
+"""llama-server's default of `repeat_last_n`, which clients send without a thought."""
+
 _LIKELIEST = 1e-9
 """A `top_p` that leaves the likeliest token alone, which 0 asks for."""
-
-
-class FieldError(InputError):
-    """A request that cannot be honoured. field: the field that is the reason, "" for none."""
-
-    def __init__(self, field: str, message: str, hint: str = "") -> None:
-        super().__init__(message, hint)
-        self.field = field
 
 
 class BodyDocument(msgspec.Struct, kw_only=True):
@@ -86,16 +82,11 @@ class Body(BodyDocument, kw_only=True):
     min_p: Share = 0.0
     frequency_penalty: limits.Penalty = 0.0
     presence_penalty: limits.Penalty = 0.0
-    repeat_penalty: limits.RepeatPenalty = 1.0
+    repeat_penalty: limits.RepeatPenalty | None = None
+    repetition_penalty: limits.RepeatPenalty | None = None  # vLLM's name for it
+    repeat_last_n: CountOrAll = -1
     seed: limits.Seed = -1
     grammar: limits.Grammar = ""
-    # Fields that cannot be honoured.
-    n: Count = 1
-    best_of: Count = 1
-    echo: bool = False
-    logprobs: Count | bool = False  # 0 asks for those of what was said
-    n_probs: Count = 0
-    logit_bias: NotRead = None
     json_schema: NotRead = None
     response_format: _ResponseFormat = msgspec.field(default_factory=_ResponseFormat)
 
@@ -106,15 +97,18 @@ class Body(BodyDocument, kw_only=True):
         n = next((n for n in names if n is not None), None)
         return ALL_THERE_IS if n == -1 else n
 
+    @property
+    def penalty_of_repeats(self) -> float:
+        given = (self.repeat_penalty, self.repetition_penalty)
+        return next((penalty for penalty in given if penalty is not None), 1.0)
+
     def check(self) -> None:
         """Raises: FieldError for a field that cannot be honoured."""
+        penalties = (self.penalty_of_repeats, self.frequency_penalty, self.presence_penalty)
+        if self.repeat_last_n not in (-1, _LAST_N) and penalties != (1, 0, 0):
+            why = "penalties are for repeats of all that was written; leave repeat_last_n out"
+            raise FieldError("repeat_last_n", why)
         for field, is_asked in (
-            ("n", self.n != 1),
-            ("best_of", self.best_of != 1),
-            ("echo", self.echo),
-            ("logprobs", self.logprobs is not False),
-            ("n_probs", self.n_probs),
-            ("logit_bias", self.logit_bias),
             ("json_schema", self.json_schema),
             ("response_format", (self.response_format.type or "text") != "text"),
         ):
@@ -139,7 +133,7 @@ class Body(BodyDocument, kw_only=True):
                 top_k=min(max(0, self.top_k), limits.VOCABULARY),
                 top_p=max(self.top_p, _LIKELIEST),
                 min_p=self.min_p,
-                repetition_penalty=self.repeat_penalty,
+                repetition_penalty=self.penalty_of_repeats,
                 frequency_penalty=self.frequency_penalty,
                 presence_penalty=self.presence_penalty,
                 seed=secrets.randbits(62) if self.seed < 0 else self.seed,
@@ -258,9 +252,6 @@ class ChatBody(OpenAIBody, kw_only=True):
     """Body of POST /v1/chat/completions."""
 
     messages: Annotated[list[_Message], at_most(limits.MESSAGES)]
-    # Fields that cannot be honoured.
-    tools: NotRead = None
-    functions: NotRead = None
 
     @property
     def n_tokens(self) -> int:
@@ -275,9 +266,6 @@ class ChatBody(OpenAIBody, kw_only=True):
             message.check()
         if not self.verbatim:
             raise FieldError("verbatim", "a chat has verbatim answers; leave it out")
-        for field, is_asked in (("tools", self.tools), ("functions", self.functions)):
-            if is_asked:
-                raise FieldError(field, f"{field} is not supported; leave it out")
 
 
 class _Extra(msgspec.Struct):
@@ -309,6 +297,7 @@ def read(raw: bytes, kind: type[_Body]) -> _Body:
         if isinstance(fields, dict):
             pairs = cast("dict[str, Any]", fields).items()
             fields = {name: _whole(value) for name, value in pairs if value is not None}
+            refuse_unsupported(fields, kind.__struct_fields__)
         body = msgspec.convert(fields, kind)
     except msgspec.ValidationError as e:
         # Names fields and types, never text; of what an object in a field lacks, the place first.

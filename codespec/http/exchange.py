@@ -21,11 +21,13 @@ Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 
 class HttpReply:
-    """The answer to one request: whole, or as events, in the form of an API."""
+    """The answer to one request: whole, or as events, in the form of an API. headers: those that
+    any answer has."""
 
     def __init__(self, send: Send, api: Api) -> None:
         self._send, self._api = send, api
         self._streams = False
+        self.headers: dict[str, str] = {}
 
     async def json(self, status: int, value: Any, headers: dict[str, str] | None = None) -> None:
         """Send a whole answer."""
@@ -33,6 +35,11 @@ class HttpReply:
         headers = {"Content-Length": str(len(body)), **(headers or {})}
         await self._start(status, "application/json", headers)
         await self._send({"type": "http.response.body", "body": body})
+
+    async def nothing(self, headers: dict[str, str]) -> None:
+        """Send an answer without a body."""
+        await self._start(204, "", headers)
+        await self._send({"type": "http.response.body", "body": b""})
 
     async def event(self, value: Any) -> None:
         """Send an event of a stream."""
@@ -63,7 +70,7 @@ class HttpReply:
             await self.json(status, error, headers)
 
     async def _start(self, status: int, kind: str, headers: dict[str, str]) -> None:
-        rows = {"Content-Type": kind, **headers}
+        rows = {**({"Content-Type": kind} if kind else {}), **self.headers, **headers}
         pairs = [(k.replace("_", "-").lower().encode(), v.encode()) for k, v in rows.items()]
         await self._send({"type": "http.response.start", "status": status, "headers": pairs})
 

@@ -20,11 +20,13 @@ from codespec.daemon import wire
 from codespec.daemon.async_client import AsyncClient
 from codespec.daemon.current_client import CurrentClient
 from codespec.errors import CodespecError, InputError
-from codespec.http.access import Access, Refused
-from codespec.http.bodies import FieldError
+from codespec.http.access import Access, KeyRefused, Refused
+from codespec.http.cors import allowed_headers, preflight_headers
 from codespec.http.dialects.base import Dialect, Question, Route, Tells
 from codespec.http.dialects.registry import paths, route_of
 from codespec.http.exchange import HttpReply, Receive, Scope, Send, left, read_body
+from codespec.http.field_error import FieldError
+from codespec.http.wrong_keys import WrongKeys
 from codespec.models.resolve import name_in
 from codespec.requests import Completion, CompletionRequest, Progress
 from codespec.suggest.until import Until
@@ -48,6 +50,7 @@ class HttpFront:
         self._access = access
         self._daemon = CurrentClient(settings)
         self._waiting = Counter[str]()  # by key
+        self._wrong_keys = WrongKeys()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         api, route, rest = route_of(scope["path"])
@@ -55,6 +58,8 @@ class HttpFront:
         try:
             await self._lead(route, rest, scope, receive, reply)
         except Refused as e:
+            if isinstance(e, KeyRefused):
+                self._wrong_keys.note(was_shown=e.was_shown)
             await reply.error(e.status, e.message, e.field, e.headers)
         except InputError as e:
             await reply.error(400, str(e), e.field if isinstance(e, FieldError) else "")
@@ -72,8 +77,14 @@ class HttpFront:
     ) -> None:
         """Lead a request to the route's answer. rest: of the path, after the route's."""
         headers = dict[bytes, bytes](scope["headers"])
+        origins = self.settings.http.cors_origins if self._access.keys else ()
+        if scope["method"] == "OPTIONS" and (allowed := preflight_headers(headers, origins)):
+            await reply.nothing(allowed)
+            return
         is_public = isinstance(route, Tells) and route.is_public
         key = self._access.check(headers, is_public=is_public)
+        if key:
+            reply.headers = allowed_headers(headers, origins)
         if route is None:
             raise Refused(404, f"only {', '.join(paths())}")
         is_get = isinstance(route, Tells) and route.method == "GET"

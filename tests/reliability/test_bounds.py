@@ -21,16 +21,9 @@ from codespec.daemon.address import Address
 from codespec.daemon.payload import unpack_edit_request, unpack_request
 from codespec.errors import CodespecError
 from codespec.http.access import Access, Refused
-from codespec.http.bodies import (
-    Body,
-    BodyDocument,
-    ChatBody,
-    CompletionsBody,
-    FieldError,
-    InfillBody,
-    read,
-)
+from codespec.http.bodies import Body, BodyDocument, ChatBody, CompletionsBody, InfillBody, read
 from codespec.http.dialects.completions import OpenAICompletions
+from codespec.http.field_error import FieldError
 from codespec.next_edit import NextEditRequest
 from codespec.requests import CompletionRequest
 from codespec.rules.open_files import OpenFileRules

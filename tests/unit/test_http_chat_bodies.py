@@ -7,9 +7,9 @@ import json
 import pytest
 
 from codespec.config import CompletionSettings
-from codespec.http.bodies import FieldError
 from codespec.http.dialects.base import Dialect
 from codespec.http.dialects.chats import OpenAIChat
+from codespec.http.field_error import FieldError
 from codespec.requests import ChatMessage, Completion, CompletionRequest
 from codespec.types import Trace
 

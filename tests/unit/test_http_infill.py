@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 
 from codespec.config import CompletionSettings
-from codespec.http.bodies import FieldError
 from codespec.http.dialects.base import DialectReader
 from codespec.http.dialects.chats import OpenAIChat
 from codespec.http.dialects.completions import OpenAICompletions
 from codespec.http.dialects.infill import Infill
+from codespec.http.field_error import FieldError
 from codespec.requests import Completion, CompletionRequest
 from codespec.types import Trace
 

@@ -8,9 +8,10 @@ from codespec import limits
 from codespec.config import CompletionSettings
 from codespec.context.templates import PromptParts, has_markers, parted
 from codespec.edits.formats.registry import form_of
-from codespec.http.bodies import CompletionsBody, FieldError, read, snippets_of
+from codespec.http.bodies import CompletionsBody, read, snippets_of
 from codespec.http.dialects.base import Json
 from codespec.http.dialects.openai_answers import OpenAIAnswers, finish_of
+from codespec.http.field_error import FieldError
 from codespec.requests import Completion, CompletionRequest
 
 _NO_TEMPLATE = (

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from codespec.http.dialects import llama_server, openai
@@ -20,10 +21,11 @@ def paths() -> Iterator[str]:
 
 def route_of(path: str) -> tuple[Api, Route | None, str]:
     """The API of a path, its route (None: there is none), and the rest of the path after a route
-    that ends in "/"."""
-    if path in _ROUTES and not path.endswith("/"):
+    that ends in "/". Slashes too many, which base addresses leave, mean nothing."""
+    path = re.sub("//+", "/", path).rstrip("/")
+    if path in _ROUTES:
         return *_ROUTES[path], ""
     for begun, (api, route) in _ROUTES.items():
-        if begun.endswith("/") and len(path) > len(begun) and path.startswith(begun):
+        if begun.endswith("/") and path.startswith(begun):
             return api, route, path.removeprefix(begun)
     return next((api for api in APIS if path.startswith(api.prefixes)), APIS[0]), None, ""
