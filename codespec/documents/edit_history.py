@@ -1,4 +1,5 @@
-"""The changes of a workspace's documents, merged while they are typed: what next edits repeat.
+"""The changes of a workspace's documents, merged while they are typed: what next edits repeat, and
+lost lines, which prompts show and drafts come from.
 
 A document's changes are kept as their difference from the text before them, line by line: no two of
 a document touch each other, and taking all of them back gives the text that the history began with.
@@ -8,11 +9,13 @@ A change that is undone so leaves nothing. In memory only.
 from __future__ import annotations
 
 import itertools
+from collections import OrderedDict, deque
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
+from codespec.documents.lost_lines import LostLines, Origin, lost_lines, removes
 from codespec.rules.secrets import find
 from codespec.syntax.text import common_prefix, common_suffix
 
@@ -27,8 +30,28 @@ MAX_CHANGE_CHARS = 1 << 13
 MAX_PLACES = 5
 """Places that change at once in one document. Formatters, branch switches and undo storms change
 more of them: they tell nothing about the user's intention."""
+MAX_DOCUMENTS = 64
+"""Documents whose text is known; those told of least recently are dropped."""
+MAX_DOCUMENT_CHARS = 1 << 26
+"""Characters of these texts."""
+MAX_PAST_CHARS = 1 << 15
+"""Characters of the lost lines of changes that are not repeated any more."""
+_N_AROUND = 64
+"""Lines around a change that are looked at."""
 _MAX_COMPARED = 200
 """Lines of both versions that are compared line by line, in one update."""
+
+
+class _Trace(NamedTuple):
+    """How a change came about. removes: it took characters away. origins: texts before it, and
+    before those that became one with it. lost: lines that it has cost so far."""
+
+    removes: bool = False
+    origins: tuple[Origin, ...] = ()
+    lost: LostLines | None = None
+
+
+_NO_TRACE = _Trace()
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +69,7 @@ class LineChange:
     old: tuple[str, ...]
     new: tuple[str, ...]
     number: int
+    trace: _Trace = field(default=_NO_TRACE, compare=False, repr=False)
 
 
 _Lines: TypeAlias = tuple[str, ...]
@@ -58,28 +82,64 @@ class EditHistory:
 
     def __init__(self) -> None:
         self._changes: dict[str, list[LineChange]] = {}  # by path, in the order of their lines
-        self._texts: dict[str, int] = {}  # hash of each changed document's text
+        self._texts: OrderedDict[str, str] = OrderedDict()
+        self._past: deque[tuple[int, LostLines]] = deque()
         self._numbers = itertools.count(1)
         self._is_secret: dict[tuple[_Lines, _Lines], bool] = {}
 
     @property
     def paths(self) -> set[str]:
-        """Documents with changes."""
-        return set(self._changes)
+        """Documents with changes or lost lines."""
+        return {*self._changes, *(lost.path for _, lost in self._past)}
 
     def changes(self) -> list[LineChange]:
         """The changes, oldest first, with their present lines; none with a secret."""
         found = sorted(itertools.chain(*self._changes.values()), key=lambda change: change.number)
         return [change for change in found if not self._holds_secret(change)]
 
+    def lost(self) -> list[LostLines]:
+        """The lines that documents lost, oldest first: by the changes, and by earlier ones that are
+        not repeated any more."""
+        present = [
+            (change.number, change.trace.lost)
+            for change in itertools.chain(*self._changes.values())
+            if change.trace.lost is not None
+        ]
+        return [lost for _, lost in sorted([*self._past, *present], key=lambda each: each[0])]
+
     def forget(self, path: str) -> bool:
-        """Forget the changes of a document. Returns: True if there were any."""
+        """Forget a document. Returns: True if there were any changes or lost lines."""
+        is_known = path in self.paths
         self._texts.pop(path, None)
         self._is_secret.clear()
-        return self._changes.pop(path, None) is not None
+        self._changes.pop(path, None)
+        self._past = deque(each for each in self._past if each[1].path != path)
+        return is_known
+
+    def closed(self, path: str) -> None:
+        """Repeat no change of a document any more; the lines that it lost stay known."""
+        self._texts.pop(path, None)
+        self._start_anew(path)
+
+    def text(self, path: str) -> str | None:
+        """The text of a document when it was last told of; None for an unknown one."""
+        return self._texts.get(path)
+
+    def told(self, path: str, text: str, before: str | None, *, on_disk: bool = False) -> None:
+        """Register the text of a document, that \n ends lines of. Whoever sees documents tells of
+        them, so a text may be known already.
+
+        before: its text when the caller saw it last, None where it did not. on_disk: see `changed`.
+        """
+        if path in self._changes or before is None:
+            before = self._texts.get(path, before)
+        if before is None:
+            self._keep_text(path, text)
+        else:
+            self.changed(path, before, text, on_disk=on_disk)
 
     def changed(self, path: str, old_text: str, new_text: str, *, on_disk: bool = False) -> None:
-        """Register the change of a document from one text to another, both with \\n line ends. A
+        """Register the change of a document from one text to another, both with \n line ends. A
         document that changed unseen, or in many places at once, starts anew.
 
         on_disk: the file was changed to the new text. A document starts anew then as well, unless
@@ -87,26 +147,53 @@ class EditHistory:
         too.
         """
         if old_text == new_text:
+            if path not in self._changes:
+                self._keep_text(path, new_text)
             return
-        if path in self._texts and self._texts[path] != hash(old_text):
-            self.forget(path)
+        if path in self._changes and self._texts.get(path) != old_text:
+            self._start_anew(path)
+        self._keep_text(path, new_text)
         pieces = _pieces(old_text, new_text)
-        if pieces is None:
-            self.forget(path)
-            return
         known = self._changes.get(path, [])
-        if on_disk and not all(_meets(piece, known) for piece in pieces):
-            self.forget(path)
+        if pieces is None or (on_disk and not all(_meets(piece, known) for piece in pieces)):
+            self._start_anew(path)
             return
-        lines = old_text.split("\n") if known else list[str]()
+        lines = old_text.split("\n")
         for line, old, new in reversed(pieces):  # so that those above keep their lines
-            known = self._with(known, lines, LineChange(path, line, old, new, 0))
+            origin = Origin(lines, line, line + len(old))
+            trace = _Trace(removes(old, new), (origin,))
+            known = self._with(known, lines, LineChange(path, line, old, new, 0, trace))
             lines[line : line + len(old)] = new
         if known:
-            self._changes[path], self._texts[path] = known, hash(new_text)
+            self._changes[path] = known
             self._bound()
         else:
-            self.forget(path)
+            self._changes.pop(path, None)
+
+    def _keep_text(self, path: str, text: str) -> None:
+        self._texts[path] = text
+        self._texts.move_to_end(path)
+        n_chars = sum(map(len, self._texts.values()))
+        while len(self._texts) > 1 and (
+            n_chars > MAX_DOCUMENT_CHARS or len(self._texts) > MAX_DOCUMENTS
+        ):
+            gone, text = self._texts.popitem(last=False)
+            n_chars -= len(text)
+            self._start_anew(gone)
+
+    def _start_anew(self, path: str) -> None:
+        for change in self._changes.pop(path, ()):
+            self._remember(change)
+
+    def _remember(self, change: LineChange) -> None:
+        """Keep the lines that a change has cost, which is not repeated any more."""
+        lost = change.trace.lost
+        if lost is None or any(lost == known for _, known in self._past):
+            return
+        self._past.append((change.number or next(self._numbers), lost))
+        n_chars = sum(len(line) for _, lost in self._past for line in lost.lines)
+        while n_chars > MAX_PAST_CHARS and len(self._past) > 1:
+            n_chars -= sum(map(len, self._past.popleft()[1].lines))
 
     def _with(
         self, known: list[LineChange], lines: Sequence[str], change: LineChange
@@ -118,13 +205,30 @@ class EditHistory:
         touched = known[len(above) : len(known) - len(below)]
         newest = max((c.number for cs in self._changes.values() for c in cs), default=0)
         is_newest = any(other.number == newest for other in touched)
+        self._is_back(change)
+        last = end
         if touched:
+            last = max(_end(touched[-1]), end)
             change = _merged(touched, lines, change)
-        change = _trimmed(change)
-        if not (change.old or change.new) or not _is_kept(change):
+        change = _costing(change, lines, last)
+        if not (change.old or change.new):
+            return [*above, *below]
+        if not _is_kept(change):
+            for each in (change,) if _n_chars(change) <= MAX_CHANGE_CHARS else touched:
+                self._remember(each)
             return [*above, *below]
         number = newest if is_newest else next(self._numbers)
         return [*above, replace(change, number=number), *below]
+
+    def _is_back(self, change: LineChange) -> None:
+        """Forget lost lines that a change puts back."""
+        if self._past and change.new:
+            new = set(change.new)
+            self._past = deque(
+                each
+                for each in self._past
+                if each[1].path != change.path or not new.issuperset(each[1].lines)
+            )
 
     def _bound(self) -> None:
         """Drop the oldest changes beyond the bounds."""
@@ -133,8 +237,9 @@ class EditHistory:
         n_kept = sum(size <= MAX_CHARS for size in itertools.islice(sizes, MAX_CHANGES))
         for gone in kept[n_kept:]:
             self._changes[gone.path].remove(gone)
+            self._remember(gone)
             if not self._changes[gone.path]:
-                self.forget(gone.path)
+                del self._changes[gone.path]
 
     def _holds_secret(self, change: LineChange) -> bool:
         if len(self._is_secret) > 2 * MAX_CHANGES:
@@ -184,7 +289,23 @@ def _merged(touched: list[LineChange], lines: Sequence[str], change: LineChange)
         at = _end(other)
     old += lines[at:last]
     new = (*lines[first : change.line], *change.new, *lines[end:last])
-    return LineChange(change.path, first, tuple(old), new, 0)
+    origins = tuple(origin for other in touched for origin in other.trace.origins)
+    trace = _Trace(any(c.trace.removes for c in (*touched, change)), origins)
+    return LineChange(change.path, first, tuple(old), new, 0, trace)
+
+
+def _costing(whole: LineChange, lines: Sequence[str], end: int) -> LineChange:
+    """A change, trimmed, with the lines that it has cost. lines: the text before it. end: the first
+    of them below all that it touches."""
+    change = _trimmed(whole)
+    if not change.trace.removes or not change.old or _n_chars(change) > MAX_CHANGE_CHARS:
+        return change
+    n_head = change.line - whole.line
+    n_tail = len(whole.new) - n_head - len(change.new)
+    above = (*lines[max(0, whole.line - _N_AROUND) : whole.line], *whole.new[:n_head])
+    below = (*whole.new[len(whole.new) - n_tail :], *lines[end : end + _N_AROUND])
+    lost = lost_lines(change.path, change.old, change.new, above, below, change.trace.origins)
+    return replace(change, trace=change.trace._replace(lost=lost))
 
 
 def _trimmed(change: LineChange) -> LineChange:

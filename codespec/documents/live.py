@@ -8,7 +8,6 @@ from bisect import bisect_left, bisect_right
 import numpy as np
 
 from codespec.documents.pieces import PieceCache
-from codespec.documents.recent_edits import EditTracker, RecentEdits
 from codespec.native import SuffixAutomaton
 from codespec.rules.secrets import SecretValue, find, spans_left
 from codespec.syntax.text import common_prefix, common_suffix, safe_cuts, split
@@ -31,14 +30,12 @@ class TokenizedText:
         self._starts: list[int] = []  # start of each piece, in characters
         self._token_starts: list[int] = []
 
-    def update(self, text: str) -> tuple[int, int] | None:
+    def update(self, text: str) -> None:
         """Replace the text. Costs a comparison of both texts, and the tokenizer for new lines
-        between the last cut before the changed part and the first one after it.
-
-        Returns: how many characters are the same at the beginning and at the end; None: all."""
+        between the last cut before the changed part and the first one after it."""
         old = self.text
         if text == old:
-            return None
+            return
         n_same = common_prefix(old, text)
         n_tail = common_suffix(old, text, min(len(old), len(text)) - n_same)
         shift = len(text) - len(old)
@@ -54,7 +51,6 @@ class TokenizedText:
         end = self._starts[last] + shift if last < len(self._starts) else len(text)
         self._replace(first, last, text[start:end], start, shift)
         self.text = text
-        return n_same, n_tail
 
     def _replace(self, first: int, last: int, middle: str, start: int, shift: int) -> None:
         """Put new pieces in the place of pieces first..last - 1."""
@@ -88,12 +84,10 @@ class LiveDocument:
         self,
         tokenizer: Tokenizer,
         cuts: re.Pattern[str] | None = None,
-        edits: RecentEdits | None = None,
         name: str = "",
     ) -> None:
-        """cuts: `safe_cuts(tokenizer)`, where the caller has it already.
-        edits: history of the workspace, told of lines that this document loses; None: no history.
-        name: key in `OpenDocuments`; the path, where there are `edits`."""
+        """cuts: `safe_cuts(tokenizer)`, where the caller has it already. name: key in
+        `OpenDocuments`."""
         self.name = name
         cuts = safe_cuts(tokenizer) if cuts is None else cuts
         self._cuts = cuts
@@ -101,18 +95,12 @@ class LiveDocument:
         self._text = ""
         self._secrets: list[SecretValue] | None = []  # None: not searched since the text changed
         self._lent: SuffixAutomaton | None = None
-        self._tracker = EditTracker(edits, cache, cuts, name) if edits is not None else None
         self._left = TokenizedText(cache, cuts)
         self._right = TokenizedText(cache, cuts)
         self.before = SuffixAutomaton()
         """Suffix automaton of the tokens before the cursor."""
         self.after = SuffixAutomaton()
         """Suffix automaton of the tokens after the cursor."""
-
-    def report_to(self, edits: RecentEdits) -> None:
-        """Use another history for the lines that this document loses from now on."""
-        if self._tracker is not None:
-            self._tracker.report_to(edits)
 
     def update(self, prefix: str, suffix: str) -> bool:
         """Set the text around the cursor, \\n line ends. Returns True if it differs from before.
@@ -124,36 +112,15 @@ class LiveDocument:
         step = MAX_PREFIX_CHARS // 2
         # In steps: a start that moved with every character would make all tokens new each time.
         start = max(0, len(prefix) // step - 1) * step
-        left = self._left.update(prefix[start:])
-        right = self._right.update(suffix[:MAX_SUFFIX_CHARS])
-        is_new = self._changed(left, right)
+        self._left.update(prefix[start:])
+        self._right.update(suffix[:MAX_SUFFIX_CHARS])
+        text = self._left.text + self._right.text
+        is_new = text != self._text
+        if is_new:
+            self._text, self._secrets, self._lent = text, None, None
         self.before.assign(self.left)
         self.after.assign(self.right)
         return is_new
-
-    def _changed(self, left: tuple[int, int] | None, right: tuple[int, int] | None) -> bool:
-        """Register a change. left, right: equal characters at both ends of the text on that side of
-        the cursor; None: all."""
-        if left is None and right is None:
-            return False
-        before, after = self._left.text, self._right.text
-        old, text = self._text, before + after
-        if left is not None and right is not None:  # the cursor moved
-            if old == text:
-                return False
-            n_same = common_prefix(old, text)
-            n_tail = common_suffix(old, text, min(len(old), len(text)) - n_same)
-        elif left is not None:
-            # The typed text may equal the beginning of the rest: a line end before a line end.
-            n_same = left[0] + common_prefix(old[left[0] :], text[left[0] :])
-            n_tail = min(left[1] + len(after), min(len(old), len(text)) - n_same)
-        else:
-            assert right is not None
-            n_same, n_tail = len(before) + right[0], right[1]
-        self._text, self._secrets, self._lent = text, None, None
-        if self._tracker is not None:
-            self._tracker.changed(old, text, n_same, n_tail)
-        return True
 
     @property
     def text(self) -> str:

@@ -10,23 +10,26 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import NamedTuple
 
+import numpy as np
+
+from codespec.documents.edit_histories import MAX_WORKSPACES, EditHistories
 from codespec.documents.live import LiveDocument
 from codespec.documents.past_output import Answers
+from codespec.documents.pieces import PieceCache
 from codespec.documents.recent_edits import RecentEdits
 from codespec.documents.sources import ANSWERS, BUFFERS, EDITS, Neighbour
 from codespec.index.walk import read_file
 from codespec.requests import CompletionRequest
 from codespec.rules.open_files import FolderSnapshot, OpenFileRules
-from codespec.syntax.text import common_prefix, common_suffix, normalise
+from codespec.syntax.text import common_prefix, common_suffix, normalise, split
 from codespec.system.files import FileState, state_of
-from codespec.types import Context, Snippet, Tokenizer, Tokens
+from codespec.types import NO_TOKENS, Context, Snippet, Tokenizer, Tokens
 
 MAX_DOCUMENTS = 8
 """Documents whose tokens and automata are kept: switching between tabs should cost nothing."""
 MAX_PRIVATE = 4
 """Private documents that are kept, apart from the others: a client that sends many of them evicts
 none of an editor's."""
-MAX_WORKSPACES = 8
 
 
 @dataclass(slots=True)
@@ -63,9 +66,14 @@ class OpenDocuments:
     """
 
     def __init__(
-        self, tokenizer: Tokenizer, cuts: re.Pattern[str], exclude: Sequence[str] = ()
+        self,
+        tokenizer: Tokenizer,
+        cuts: re.Pattern[str],
+        exclude: Sequence[str] = (),
+        histories: EditHistories | None = None,
     ) -> None:
-        """exclude: patterns of files that the user's settings exclude."""
+        """exclude: patterns of files that the user's settings exclude. histories: told of the
+        documents; None for some of their own."""
         self._tokenizer = tokenizer
         self._cuts = cuts
         self._rules = OpenFileRules(exclude)
@@ -74,7 +82,9 @@ class OpenDocuments:
         self._private: OrderedDict[str, _Open] = OrderedDict()
         self._at_work: tuple[str, LiveDocument] | None = None  # set by `update` and `go_on`
         self._numbers = count(1)
+        self._histories = histories or EditHistories()
         self._edits: OrderedDict[str, RecentEdits] = OrderedDict()
+        self._pieces = PieceCache(tokenizer, cuts)
 
     def why_excluded(self, request: CompletionRequest) -> str:
         """The reason why this document must not be completed or learned from; "" when it may be.
@@ -110,26 +120,42 @@ class OpenDocuments:
         """Set the text of the request's document; the least recently used document is evicted.
         name: see `name_of`, where the caller has it already."""
         request = request.spelled(self._tokenizer)
-        path, name = request.path, name or self.name_of(request)
-        lends = name == path
+        name = name or self.name_of(request)
+        if name == request.path:
+            self._tell(request)
+        return self._put(request, name)
+
+    def _put(self, request: CompletionRequest, name: str) -> LiveDocument:
+        lends = name == request.path
         shelf, n_most = (self._open, MAX_DOCUMENTS) if lends else (self._private, MAX_PRIVATE)
-        edits = self._edits_of(request.workspace) if lends else None
         known = shelf.pop(name, None)
         if known is None:
-            document = LiveDocument(self._tokenizer, self._cuts, edits, name)
-            known = _Open(document, path, request.workspace)
-        elif edits is not None:
+            document = LiveDocument(self._tokenizer, self._cuts, name)
+            known = _Open(document, request.path, request.workspace)
+        elif lends:
             known.workspace = request.workspace
-            known.document.report_to(edits)
-        known.file = state_of(path)
+        known.file = state_of(request.path)
         shelf[name] = known
         if len(shelf) > n_most:
-            _, gone = shelf.popitem(last=False)
-            if lends and gone.workspace in self._edits:
-                self._edits[gone.workspace].close(gone.path)
+            shelf.popitem(last=False)
         known.document.update(request.prefix, request.suffix)
         self._at_work = name, known.document
         return known.document
+
+    def _tell(self, request: CompletionRequest) -> None:
+        """Tell the history of a document that lends its text. One that moved to another workspace
+        is forgotten in the one before: nobody would tell it whether the file was saved."""
+        path, text = request.path, request.prefix + request.suffix
+        known, history = self._open.get(path), self._histories.of(request.workspace)
+        if known is not None and known.workspace != request.workspace:
+            before = self._histories.get(known.workspace)
+            if before is not None:
+                before.forget(path)
+            known = None
+        seen = history.text(path) if known is not None else None
+        is_from_disk = known is not None and seen != text and known.file != state_of(path)
+        on_disk = is_from_disk and _holds(path, text)
+        history.told(path, text, seen, on_disk=on_disk)
 
     def go_on(self, request: CompletionRequest, document: LiveDocument) -> None:
         """Put the document of a resumed request to work again: meanwhile other requests may have
@@ -137,7 +163,7 @@ class OpenDocuments:
         if document.name == request.path:
             self._at_work = document.name, document
         else:
-            self.update(request, document.name)
+            self._put(request.spelled(self._tokenizer), document.name)
 
     def close(self, path: str) -> bool:
         """Close a document. Of text that was never saved, or that holds a key, nothing is kept, the
@@ -147,11 +173,11 @@ class OpenDocuments:
         is_kept = known is not None and _is_saved(known) and not known.document.holds_key
         kept_in = known.workspace if known is not None and is_kept else None
         forgot = kept_in is None
-        for workspace, edits in self._edits.items():
+        for workspace, history in self._histories.items():
             if workspace == kept_in:
-                edits.close(path)
+                history.closed(path)
             else:
-                forgot = edits.forget(path) or forgot
+                forgot = history.forget(path) or forgot
         return forgot
 
     def get(self, name: str) -> LiveDocument:
@@ -176,11 +202,11 @@ class OpenDocuments:
         known = self._open.get(context.document or context.path)
         if known is not None and len(known.answers.automaton):
             found.append((ANSWERS, known.answers.automaton))
-        edits = self._edits.get(context.workspace)
+        edits = self._edits_of(context.workspace)
         if edits is not None:
-            for path in edits.paths:
+            for path in edits.history.paths:
                 if self._holds_key(path) or not self._may_show(path, context.workspace, snapshot):
-                    edits.forget(path)
+                    edits.history.forget(path)
             found.append((EDITS, edits.automaton))
         for path in self._shared(context.path, context.workspace, snapshot):
             found += [(BUFFERS, automaton) for automaton in self._open[path].document.lent]
@@ -199,7 +225,7 @@ class OpenDocuments:
 
     def lost(self, workspace: str) -> list[tuple[str, Tokens]]:
         """(path, lines that its document lost lately), newest first."""
-        edits = self._edits.get(workspace)
+        edits = self._edits_of(workspace)
         return edits.lost if edits is not None else []
 
     def others(self, path: str, workspace: str) -> OtherDocuments:
@@ -247,18 +273,27 @@ class OpenDocuments:
             if known.workspace == workspace and known.file == state_of(path)
         ]
 
-    def _edits_of(self, workspace: str) -> RecentEdits:
-        edits = self._edits.pop(workspace, None) or RecentEdits()
+    def _edits_of(self, workspace: str) -> RecentEdits | None:
+        """The recent edits of a workspace, None where no document of it was seen."""
+        history = self._histories.get(workspace)
+        if history is None:
+            return None
+        edits = self._edits.pop(workspace, None)
+        if edits is None or edits.history is not history:
+            edits = RecentEdits(history, self._encode)
         self._edits[workspace] = edits
         if len(self._edits) > MAX_WORKSPACES:
             self._edits.popitem(last=False)
         return edits
 
+    def _encode(self, text: str) -> Tokens:
+        pieces = self._pieces.encode(list(split(text, self._cuts, 1)))
+        return np.concatenate(pieces) if pieces else NO_TOKENS
+
     def _forget(self, path: str) -> None:
         self._at_work = None
         self._open.pop(path, None)
-        for edits in self._edits.values():
-            edits.forget(path)
+        self._histories.forget(path)
 
 
 def _likeness(a: str, b: str) -> float:

@@ -14,6 +14,7 @@ from codespec.config import Settings
 from codespec.context.prompt_window import build_context
 from codespec.context.raw_prompt import NO_SPECIAL_TOKENS, whole_context
 from codespec.context.retrieval import Gatherer
+from codespec.documents.edit_histories import EditHistories
 from codespec.documents.live import LiveDocument
 from codespec.documents.open_documents import OpenDocuments
 from codespec.drafters.guard import GuardPolicy
@@ -73,7 +74,8 @@ class LocalEngine(MeasurableEngine):
         Thread(target=secrets.find, args=("",), daemon=True).start()
         super().__init__(decoder_of(roomy(settings), on_loading, policy, lambda: self._clock()))
         cuts = safe_cuts(self.tokenizer)
-        self._documents = OpenDocuments(self.tokenizer, cuts, settings.index.exclude)
+        histories = EditHistories()
+        self._documents = OpenDocuments(self.tokenizer, cuts, settings.index.exclude, histories)
         self._trees = TreeCache()
         self._gatherer = Gatherer(
             settings.context, self.info, self.tokenizer, self._documents, self._index, self._trees
@@ -81,7 +83,7 @@ class LocalEngine(MeasurableEngine):
         self._indexes: dict[str, WorkspaceIndex] = {}
         texts = EditableTexts(self._index, settings.index.exclude)
         learned = LearnedOdds(folders.cache_path() / "edits")
-        self._edits = NextEditFinder(texts, proposer or Repeats(), learned)
+        self._edits = NextEditFinder(texts, proposer or Repeats(), learned, histories)
         self._decoder.serve(self._documents, repository or self._index)
         self.next_edit_model = NextEditModel(
             settings, lambda chosen: LocalEngine(chosen, repository=repository, policy=policy), self

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections import OrderedDict
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, islice
 
+from codespec.documents.edit_histories import EditHistories
 from codespec.documents.edit_history import EditHistory
 from codespec.edit import Edit
 from codespec.edits.base import CursorLine, LineChange, LineEdit, Proposer
@@ -18,7 +18,6 @@ from codespec.index.file_words import read_text
 from codespec.next_edit import Dismissed, NextEdit, NextEditRequest, NextEdits, NoNextEdit
 from codespec.system.files import state_of
 
-MAX_WORKSPACES = 8
 _READ_S = 0.01
 """Seconds that a request reads files of its workspace whose words are not known yet."""
 
@@ -63,15 +62,19 @@ class NextEditFinder:
     """Finds next edits. One thread only."""
 
     def __init__(
-        self, texts: EditableTexts, proposer: Proposer, learned: LearnedOdds | None = None
+        self,
+        texts: EditableTexts,
+        proposer: Proposer,
+        learned: LearnedOdds | None = None,
+        histories: EditHistories | None = None,
     ) -> None:
         """learned: corrections of what proposals are said to be worth; None: they end with the
-        process."""
+        process. histories: told of the documents; None for some of their own."""
         self._texts = texts
         self._proposer = proposer
         self._learned = learned or LearnedOdds()
         self._outcomes = ProposalOutcomes(self._learned)
-        self._histories: OrderedDict[str, EditHistory] = OrderedDict()
+        self._histories = histories or EditHistories()
 
     def find(
         self, request: NextEditRequest, cancelled: Callable[[], bool] = lambda: False
@@ -82,11 +85,11 @@ class NextEditFinder:
         return replace(found, ms=(time.perf_counter() - started) * 1e3)
 
     def closed(self, path: str) -> None:
-        """A document is no longer open: nothing is kept of what was changed in it."""
+        """A document is no longer open: what was changed in it is not repeated any more."""
         self._texts.forget(path)
         self._outcomes.forget(path)
-        for history in self._histories.values():
-            history.forget(path)
+        for _, history in self._histories.items():
+            history.closed(path)
 
     def outcomes(self) -> tuple[int, int]:
         """See `ProposalOutcomes.news`."""
@@ -135,12 +138,15 @@ class NextEditFinder:
             return NextEdits(why=NoNextEdit.NO_FILE)
         if why := self._texts.why_not(request):
             self.closed(request.path)
+            self._histories.forget(request.path)
             return NextEdits(why=NoNextEdit.EXCLUDED, detail=why)
         history = self._told(request)
         shown = self._texts.may_show(history.paths, request.workspace)
         for path in history.paths - shown:
             history.forget(path)
         changes = history.changes()
+        if not request.workspace:
+            changes = [change for change in changes if change.path == request.path]
         if not changes:
             return NextEdits(why=NoNextEdit.NOTHING_EDITED)
         cursor = CursorLine(request.path, request.text.count("\n", 0, request.cursor))
@@ -153,23 +159,17 @@ class NextEditFinder:
         not seen before counts as changed from its file; one whose file was changed to this text
         starts anew but for what the user had typed: that was a formatter, or another program."""
         path = request.path
-        history = self._history_of(request.workspace or path)
+        history = self._histories.of(request.workspace)
         before = self._texts.update(request)
         if before is not None and before.workspace == request.workspace:
-            old, is_from_disk = before.text, before.file != state_of(path)
+            known = history.text(path)
+            old = before.text if known is None else known
+            is_from_disk = before.file != state_of(path)
         else:
             old, is_from_disk = read_text(path), False
-        if old is None or old == request.text:
-            return history
-        is_from_disk = is_from_disk and read_text(path) == request.text
-        history.changed(path, old, request.text, on_disk=is_from_disk)
-        return history
-
-    def _history_of(self, workspace: str) -> EditHistory:
-        history = self._histories.pop(workspace, None) or EditHistory()
-        self._histories[workspace] = history
-        if len(self._histories) > MAX_WORKSPACES:
-            self._histories.popitem(last=False)
+        if old is not None and old != request.text:
+            is_from_disk = is_from_disk and read_text(path) == request.text
+        history.told(path, request.text, old, on_disk=is_from_disk)
         return history
 
     def _read_ahead(self) -> None:

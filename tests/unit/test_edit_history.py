@@ -149,6 +149,31 @@ def test_the_oldest_changes_are_dropped() -> None:
     assert changes[0].line == 10
 
 
+def test_whoever_sees_a_document_tells_of_it_and_nothing_counts_twice() -> None:
+    history = EditHistory()
+    history.told(A, TEXT, None)
+    once = TEXT.replace("two", "2")
+    history.told(A, once, TEXT)
+    history.told(A, once, TEXT)  # seen before by somebody else
+    both = once.replace("six", "6")
+    history.told(A, both, TEXT)  # who missed one
+    assert parts(history) == [(A, 1, ("two",), ("2",)), (A, 5, ("six",), ("6",))]
+    assert history.text(A) == both
+    history.closed(A)
+    assert history.changes() == []
+    assert [lost.lines for lost in history.lost()] == [("two",), ("six",)]
+    assert history.text(A) is None
+
+
+def test_so_many_texts_are_known() -> None:
+    history = EditHistory()
+    for i in range(edit_history.MAX_DOCUMENTS + 1):
+        history.told(f"/w/{i}.py", TEXT, None)
+        history.told(f"/w/{i}.py", TEXT.replace("two", f"{i}"), TEXT)
+    assert history.text("/w/0.py") is None
+    assert next(change.path for change in history.changes()) == "/w/1.py"
+
+
 def test_nothing_with_a_secret_is_told() -> None:
     history = EditHistory()
     key = "ghp_" + "aB3dE5gH7jK9mN1pQ3sT5vW7yZ9bC1dF3hJ5"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from codespec.backends.fake import ByteTokenizer
-from codespec.documents.live import LiveDocument
-from codespec.documents.recent_edits import MAX_CHARS, MAX_TOKENS, RecentEdits
+from codespec.documents.edit_history import MAX_CHANGE_CHARS, MAX_LINES, EditHistory
+from codespec.documents.recent_edits import MAX_TOKENS, RecentEdits
 from tests.index_support import KEY, KEY_HEAD, KEY_LINES
 
 TOKENIZER = ByteTokenizer()
@@ -17,14 +17,15 @@ class Editor:
     """Types into one document; every change is an update, as in an editor."""
 
     def __init__(self, text: str = BODY, edits: RecentEdits | None = None, path: str = "a") -> None:
-        self.edits = edits or RecentEdits()
-        self.document = LiveDocument(TOKENIZER, edits=self.edits, name=path)
+        self.edits = edits or RecentEdits(EditHistory(), TOKENIZER.encode)
+        self.path = path
         self.text = text
         self.at = 0
+        self.edits.history.closed(path)
         self._update()
 
     def _update(self) -> None:
-        self.document.update(self.text[: self.at], self.text[self.at :])
+        self.edits.history.told(self.path, self.text, self.edits.history.text(self.path))
 
     def go(self, before: str) -> None:
         self.at = self.text.index(before)
@@ -141,7 +142,7 @@ def test_an_undo_takes_it_back() -> None:
 
 
 def test_edits_of_several_places_and_documents_are_kept_apart() -> None:
-    edits = RecentEdits()
+    edits = RecentEdits(EditHistory(), TOKENIZER.encode)
     one, two = Editor(edits=edits), Editor("x = 1\ny = 2\n", edits, "b")
     one.go("def first")
     one.delete(len("def first(a):\n"))
@@ -150,13 +151,13 @@ def test_edits_of_several_places_and_documents_are_kept_apart() -> None:
     one.go("    return 2")
     one.delete(len("    return 2\n"))
     assert sorted(one.lost) == ["    return 2\n", "def first(a):\n", "x = 1\n"]
-    assert edits.paths == {"a", "b"}
-    edits.forget("a")
+    assert edits.history.paths == {"a", "b"}
+    edits.history.forget("a")
     assert one.lost == ["x = 1\n"]
 
 
 def test_bounds() -> None:
-    edits, lost = RecentEdits(), []
+    edits, lost = RecentEdits(EditHistory(), TOKENIZER.encode), []
     for i in range(100):
         editor = Editor(f"line {i:04} " + "x" * 100 + "\nlast\n", edits)
         editor.delete(111)
@@ -168,9 +169,35 @@ def test_bounds() -> None:
     assert len(edits.automaton) <= MAX_TOKENS + 200
     assert "line 0099" in lost[-1]
     assert "line 0000" not in "".join(lost)
-    window = Editor("a line of it\n" * (MAX_CHARS // 10))
-    window.document.update("", "another part of the file\n" * 900)
+    window = Editor("a line of it\n" * (MAX_CHANGE_CHARS // 10))
+    window.text = "another part of the file\n" * 900
+    window.go("another")
     assert window.lost == []
+
+
+def test_more_lines_than_are_repeated_are_lost_until_they_are_back() -> None:
+    lines = "".join(f"value_{i} = make({i})\n" for i in range(2 * MAX_LINES))
+    editor = Editor(BODY + lines)
+    editor.go("value_0")
+    editor.delete(len(lines))
+    assert editor.lost == [lines]
+    assert editor.edits.history.changes() == []
+    editor.go("def second")
+    editor.text = editor.text[: editor.at] + lines + editor.text[editor.at :]
+    editor.go("return 2")
+    assert editor.lost == []
+
+
+def test_a_formatter_ends_what_is_repeated_and_takes_no_lost_lines() -> None:
+    editor = Editor(BODY + "".join(f"x{i}=1\n\n" for i in range(9)))
+    editor.go("    return old")
+    editor.delete(len("    return old_name(a)\n"))
+    editor.text = editor.text.replace("=", " = ")
+    editor.go("return 2")
+    assert editor.edits.history.changes() == []
+    assert editor.lost == ["    return old_name(a)\n"]
+    assert editor.edits.history.forget("a")
+    assert editor.lost == []
 
 
 def test_secrets_are_not_remembered() -> None:

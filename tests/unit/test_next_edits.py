@@ -8,7 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from codespec.backends.fake import ByteTokenizer
 from codespec.config import Settings
+from codespec.documents.edit_histories import EditHistories
+from codespec.documents.open_documents import OpenDocuments
 from codespec.edits.base import LineEdit
 from codespec.engine.editable_texts import EditableTexts, WorkspaceTexts
 from codespec.engine.local import LocalEngine
@@ -17,6 +20,8 @@ from codespec.index import file_words
 from codespec.index.file_words import FileWords
 from codespec.index.reader import WorkspaceIndex
 from codespec.next_edit import Dismissed, NextEdit, NextEditRequest, NextEdits, NoNextEdit, Where
+from codespec.requests import CompletionRequest
+from codespec.syntax.text import safe_cuts
 from tests.index_support import Workspace
 from tests.proposers import OTHER, ReplaceWord
 
@@ -106,6 +111,29 @@ def test_changes_of_one_document_are_repeated_in_others(editor: Editor) -> None:
     elsewhere = editor.ask("b.py", "size(1)\n\n\n").edits[1]
     assert (elsewhere.edit.document, elsewhere.edit.version) == (elsewhere.path, -1)
     assert elsewhere.chance == OTHER
+
+
+def test_what_completions_saw_is_repeated_and_what_next_edits_saw_is_drafted_from(
+    editor: Editor,
+) -> None:
+    tokenizer, root = ByteTokenizer(), str(editor.workspace.root)
+    histories = EditHistories()
+    documents = OpenDocuments(tokenizer, safe_cuts(tokenizer), (), histories)
+    texts = EditableTexts(editor._index)
+    editor.finder = NextEditFinder(texts, ReplaceWord(), histories=histories)
+    path = str(editor.workspace.root / "a.py")
+    for text in (A, TYPED):
+        documents.update(CompletionRequest(text, path=path, workspace=root))
+    assert [lost for _, lost in documents.lost(root)]
+    editor.workspace.write("b.py", "size(1)\nlast(1)\n")
+    assert ("b.py", 0, "length(1)") in editor.edited("b.py", "size(1)\nlast(1)\n")
+    editor.ask("b.py", "size(1)\n")
+    said = [tokenizer.decode(tokens).decode() for _, tokens in documents.lost(root)]
+    assert said == ["last(1)\n", "def size(a):\n"]
+    documents.close(path)  # which was not saved
+    editor.finder.closed(path)
+    assert len(documents.lost(root)) == 1
+    assert editor.ask("b.py", "size(1)\n").why != NoNextEdit.NOTHING_EDITED
 
 
 def test_a_bar_and_a_reach(editor: Editor) -> None:
