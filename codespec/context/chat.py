@@ -34,15 +34,18 @@ def chat_context(
     template: ChatTemplate,
     left: Tokens,
     document: str = "",
-) -> Context:
-    """The context of a request with messages. left: tokens of their texts, for lookups. document:
-    see `build_context`. Raises: InputError where the model has no chat template, and as
-    `whole_context`."""
+) -> Context | None:
+    """The context of a request with messages; None where the model has no chat template, and the
+    request needs none. left: tokens of their texts, for lookups. document: see `build_context`.
+    Raises: InputError where it needs one, and as `whole_context`."""
     parts = chat_parts(request.messages, template, special_tokens)
+    if parts is None and not request.needs_template:
+        return None
     if parts is None:
         raise InputError(
             f"{info.name} has no chat template that is known",
-            "Ask /v1/completions, or choose a model that was trained on chats.",
+            "Ask for a completion (/v1/completions, or /api/generate without system), or choose a "
+            "model that was trained on chats.",
         )
     tokens = encoded(parts, special_tokens, tokenizer)
     context = whole_context(request, info, tokens, left, document)

@@ -68,7 +68,9 @@ def build_context(
     chat_prompt: see `Model.chat_prompt`.
     """
     if request.messages:
-        return chat_context(request, info, tokenizer, special_tokens, chat_prompt, left, document)
+        chat = chat_context(request, info, tokenizer, special_tokens, chat_prompt, left, document)
+        if chat is not None:
+            return chat
     if request.raw:
         return raw_context(request, info, tokenizer, special_tokens, left, document)
     n_output = min(request.max_tokens, info.n_ctx // 2)

@@ -288,14 +288,15 @@ class InfillBody(Body, kw_only=True):
 _Body = TypeVar("_Body", bound=Body)
 
 
-def read(raw: bytes, kind: type[_Body]) -> _Body:
-    """Decode and check a body. Raises: FieldError."""
+def read(raw: bytes, kind: type[_Body], inner: str = "") -> _Body:
+    """Decode and check a body. inner: field whose object's fields count as the body's own. Raises:
+    FieldError."""
     try:
         fields = msgspec.json.decode(_whole_characters(raw))
         if is_deeper(fields):
             raise _too_deep()
         if isinstance(fields, dict):
-            pairs = cast("dict[str, Any]", fields).items()
+            pairs = _with_inner(cast("dict[str, Any]", fields), inner).items()
             fields = {name: _whole(value) for name, value in pairs if value is not None}
             refuse_unsupported(fields, kind.__struct_fields__)
         body = msgspec.convert(fields, kind)
@@ -312,6 +313,13 @@ def read(raw: bytes, kind: type[_Body]) -> _Body:
         raise FieldError("", f"the body is not JSON: {detail}") from None
     body.check()
     return body
+
+
+def _with_inner(fields: dict[str, Any], inner: str) -> dict[str, Any]:
+    found = fields.get(inner) or {}
+    if not isinstance(found, dict):
+        raise FieldError(inner, f"{inner} needs to be an object", "Send one, or leave it out.")
+    return {**cast("dict[str, Any]", found), **fields}
 
 
 def _whole(value: Any) -> Any:

@@ -31,10 +31,14 @@ class HttpReply:
 
     async def json(self, status: int, value: Any, headers: dict[str, str] | None = None) -> None:
         """Send a whole answer."""
-        body = msgspec.json.encode(value)
-        headers = {"Content-Length": str(len(body)), **(headers or {})}
-        await self._start(status, "application/json", headers)
-        await self._send({"type": "http.response.body", "body": body})
+        await self._whole(status, "application/json", msgspec.json.encode(value), headers or {})
+
+    async def told(self, value: Any) -> None:
+        """Send a whole answer, a string as plain text."""
+        if isinstance(value, str):
+            await self._whole(200, "text/plain; charset=utf-8", value.encode(), {})
+        else:
+            await self.json(200, value)
 
     async def nothing(self, headers: dict[str, str]) -> None:
         """Send an answer without a body."""
@@ -68,6 +72,10 @@ class HttpReply:
             await self.end([error])
         else:
             await self.json(status, error, headers)
+
+    async def _whole(self, status: int, kind: str, body: bytes, headers: dict[str, str]) -> None:
+        await self._start(status, kind, {"Content-Length": str(len(body)), **headers})
+        await self._send({"type": "http.response.body", "body": body})
 
     async def _start(self, status: int, kind: str, headers: dict[str, str]) -> None:
         rows = {**({"Content-Type": kind} if kind else {}), **self.headers, **headers}

@@ -93,7 +93,7 @@ class HttpFront:
             raise Refused(405, f"only {methods[0]}", Allow=", ".join(methods))
         if isinstance(route, Tells) and is_get:
             question = Question(self, rest=rest, is_known=key is not None)
-            await reply.json(200, await route.answer(question))
+            await reply.told(await route.answer(question))
             return
         assert key is not None  # nothing that takes a body is public
         with self._admitted(key):
@@ -102,7 +102,7 @@ class HttpFront:
                 return
             if isinstance(route, Tells):
                 question = Question(self, raw, rest)
-                await reply.json(200, await route.answer(question))
+                await reply.told(await route.answer(question))
             else:
                 dialect = route.read(raw, self.daemon.model)
                 try:

@@ -23,6 +23,8 @@ from codespec.errors import CodespecError
 from codespec.http.access import Access, Refused
 from codespec.http.bodies import Body, BodyDocument, ChatBody, CompletionsBody, InfillBody, read
 from codespec.http.dialects.completions import OpenAICompletions
+from codespec.http.dialects.mistral import FimBody
+from codespec.http.dialects.ollama_bodies import GenerateBody, OllamaChatBody, ShowBody
 from codespec.http.field_error import FieldError
 from codespec.next_edit import NextEditRequest
 from codespec.requests import CompletionRequest
@@ -30,7 +32,7 @@ from codespec.rules.open_files import OpenFileRules
 from tests.e2e.test_daemon_server import converse, hello, serving, streams
 from tests.supervised import supervised
 
-BODIES = (CompletionsBody, ChatBody, InfillBody)
+BODIES = (CompletionsBody, ChatBody, InfillBody, GenerateBody, OllamaChatBody, ShowBody, FimBody)
 UNPACK = {CompletionRequest: unpack_request, NextEditRequest: unpack_edit_request}
 SAID = (*get_args(wire.FromClient), *UNPACK, *BODIES)
 MIB = 1 << 20

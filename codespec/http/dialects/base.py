@@ -111,10 +111,10 @@ class Writes:
 
 @dataclass(frozen=True, slots=True)
 class Tells:
-    """A route to anything else. method: "GET", or "POST" for questions with a body. is_public: also
-    for clients without a key, by GET."""
+    """A route to anything else, in JSON or plain text. method: "GET", or "POST" for questions with
+    a body. is_public: also for clients without a key, by GET."""
 
-    answer: Callable[[Question], Awaitable[Json]]
+    answer: Callable[[Question], Awaitable[Json | str]]
     method: str = "GET"
     is_public: bool = False
 
@@ -131,7 +131,7 @@ def server_sent(event: bytes) -> bytes:
 class Api:
     """The routes of an API, and the form of its errors and streams.
 
-    routes: by path; one that ends in "/" is that of all paths which begin so.
+    routes: by path, "" for the root's; one that ends in "/" is that of all paths which begin so.
     error: (status, message, field of the request that it is about or "") -> an error's body.
     prefixes: of paths whose errors have this form where no route is meant, 404 among them.
     stream_type: media type of a stream. framed: an event of a stream, as it is sent.

@@ -9,7 +9,7 @@ from codespec.config import CompletionSettings
 from codespec.http.bodies import ChatBody, read
 from codespec.http.dialects import llama_vim
 from codespec.http.dialects.base import Event, Json
-from codespec.http.dialects.openai_answers import OpenAIAnswers, error_of, finish_of
+from codespec.http.dialects.openai_answers import OpenAIAnswers, chat_choice, error_of
 from codespec.requests import Completion, CompletionRequest
 
 
@@ -46,8 +46,7 @@ class OpenAIChat(OpenAIAnswers[ChatBody]):
         if not (is_part and self._has_begun):
             said = {"role": "assistant", **said}
         self._has_begun |= is_part
-        key = "delta" if is_part else "message"
-        return {"index": 0, key: said, "logprobs": None, "finish_reason": finish_of(completion)}
+        return chat_choice(said, completion, is_part=is_part)
 
 
 def chat_error(status: int, message: str, field: str) -> Json:

@@ -25,10 +25,10 @@ class OpenAICompletions(OpenAIAnswers[CompletionsBody]):
 
     def _request(self, prompt: str, defaults: CompletionSettings) -> CompletionRequest:
         body, predicted = self._body, self._body.predicted
-        made, warnings = request_for(body, prompt, body.suffix, defaults, raw=body.raw)
-        if warnings:
-            self._warnings = warnings
-        return replace(made, rewrites=predicted) if predicted else made
+        made = request_for(body, prompt, body.suffix, defaults, raw=body.raw)
+        if made.warnings:
+            self._warnings = [*made.warnings]
+        return replace(made.request, rewrites=predicted) if predicted else made.request
 
     def choice(self, text: str, completion: Completion | None, *, is_part: bool) -> Json:
         return {"text": text, "index": 0, "logprobs": None, "finish_reason": finish_of(completion)}

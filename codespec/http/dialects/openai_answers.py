@@ -96,6 +96,12 @@ class OpenAIAnswers(OfBody[_O]):
         return {"warnings": self._warnings} if self._warnings else {}
 
 
+def chat_choice(said: Json, completion: Completion | None, *, is_part: bool) -> Json:
+    """The only choice of a chat's answer. said: the message. completion: see `finish_of`."""
+    key = "delta" if is_part else "message"
+    return {"index": 0, key: said, "logprobs": None, "finish_reason": finish_of(completion)}
+
+
 def finish_of(completion: Completion | None) -> str | None:
     """Cause of an answer's end; None for one that goes on."""
     return None if completion is None else "length" if was_cut(completion) else "stop"

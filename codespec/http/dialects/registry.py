@@ -5,10 +5,10 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from codespec.http.dialects import llama_server, openai
+from codespec.http.dialects import llama_server, mistral, ollama, openai
 from codespec.http.dialects.base import Api, Route
 
-APIS: tuple[Api, ...] = (openai.API, openai.CHATS, llama_server.API)
+APIS: tuple[Api, ...] = (openai.API, openai.CHATS, llama_server.API, ollama.API, mistral.API)
 """The first one's errors answer for paths of none."""
 
 _ROUTES = {path: (api, route) for api in APIS for path, route in api.routes.items()}
@@ -16,7 +16,7 @@ _ROUTES = {path: (api, route) for api in APIS for path, route in api.routes.item
 
 def paths() -> Iterator[str]:
     """The paths that are served."""
-    return iter(_ROUTES)
+    return (path or "/" for path in _ROUTES)
 
 
 def route_of(path: str) -> tuple[Api, Route | None, str]:
