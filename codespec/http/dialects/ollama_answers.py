@@ -80,7 +80,7 @@ class _OllamaAnswers(OfBody[_B]):
         }
 
     def _event(self, text: str, completion: Completion | None) -> Json:
-        """What every object of an answer has. completion: the finished one if this ends it."""
+        """Fields of every object of an answer. completion: the finished one if this ends it."""
         answering = completion.trace.model if completion else ""
         now = time_of(datetime.now(timezone.utc).timestamp())
         return {"model": answering or self._model, "created_at": now, **self.said(text)}

@@ -21,7 +21,7 @@ from codespec.syntax.text import normalise
 
 LATEST = ":latest"
 """Tag of a model's name that stands for none."""
-_NOTHING = re.compile(r"-?(0+(\.0*)?(ns|us|µs|ms|s|m|h)?)+")
+_NOTHING = re.compile(r"-?0[0.nuµmsh]*")
 """A duration of no time at all, as `keep_alive` spells it."""
 
 
@@ -35,8 +35,6 @@ class OllamaBody(Body, kw_only=True):
     # Fields that cannot be honoured.
     format: NotRead = None
     think: bool | Name = False
-    images: NotRead = None
-    tools: NotRead = None
 
     @property
     def n_tokens(self) -> int:
@@ -51,12 +49,7 @@ class OllamaBody(Body, kw_only=True):
 
     def check(self) -> None:
         super().check()
-        for field, is_asked in (
-            ("format", self.format),
-            ("think", self.think),
-            ("images", self.images),
-            ("tools", self.tools),
-        ):
+        for field, is_asked in (("format", self.format), ("think", self.think)):
             if is_asked:
                 raise FieldError(field, f"{field} is not supported; leave it out")
 
@@ -81,9 +74,8 @@ class GenerateBody(OllamaBody, kw_only=True):
         if self.raw and self.system:
             raise FieldError("system", "a raw prompt has no system; leave it out")
         if not self.truncate:
-            raise FieldError(
-                "truncate", "truncate false is not supported: a prompt that is too long is cut"
-            )
+            why = "truncate false is not supported: a prompt that is too long is cut"
+            raise FieldError("truncate", why)
         for field, is_asked in (("template", self.template), ("context", self.context)):
             if is_asked:
                 raise FieldError(field, f"{field} is not supported; leave it out")
