@@ -34,6 +34,7 @@ class NoSuggestion(Reason):
     # Before the model is asked.
     EXCLUDED = "excluded", "rules exclude the file"
     NO_PREFIX = "no_prefix", "there is no text before the cursor to complete"
+    IN_SECRET = "in_secret", "the cursor is in what looks like a secret, which no server is shown"
     # With what the model wrote.
     NOTHING_TO_ADD = "nothing_to_add", "the model has nothing to add here"
     NOTHING_LEFT = "nothing_left", "nothing was left of what the model wrote"

@@ -23,6 +23,7 @@ class Exchange:
     path: str
     headers: Mapping[str, str]
     body: Any
+    raw: bytes = b""
     is_gone: threading.Event = field(default_factory=threading.Event)
     """Set once the client is seen to have closed its connection."""
 
@@ -115,7 +116,7 @@ def scripted_server(routes: Mapping[str, Route]) -> Generator[ScriptedServer]:
         def _serve(self) -> None:
             raw = self.rfile.read(int(self.headers.get("Content-Length", "0")))
             said = json.loads(raw) if raw else None
-            exchange = Exchange(self, self.path, dict(self.headers.items()), said)
+            exchange = Exchange(self, self.path, dict(self.headers.items()), said, raw)
             server.exchanges.append(exchange)
             route = server.routes.get(self.path.partition("?")[0], _unknown)
             with Counting(), suppress(ConnectionError):  # the client left

@@ -64,6 +64,8 @@ class Generator:
              half-typed word's last token, and asks once more with it where the output does not
              begin with its bytes.
     reads_ahead: True if it keeps a prompt that it has read, so that `only_reads` pays.
+    is_elsewhere: False if no prompt leaves this process. Else what looks like a secret is masked in
+             them, and nothing is asked while one is typed.
     """
 
     info: ModelInfo
@@ -71,6 +73,7 @@ class Generator:
     n_units: int = 1
     heals: bool = True
     reads_ahead: bool = False
+    is_elsewhere: bool = True
 
     @property
     def trouble(self) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 
 from codespec.documents.pieces import PieceCache
 from codespec.native import SuffixAutomaton
-from codespec.rules.secrets import SecretValue, find, spans_left
+from codespec.rules.secrets import SecretValue, find, in_secret, masked, spans_left
 from codespec.syntax.text import common_prefix, common_suffix, safe_cuts, split
 from codespec.types import NO_TOKENS, Tokenizer, Tokens
 
@@ -97,6 +97,7 @@ class LiveDocument:
         self._lent: SuffixAutomaton | None = None
         self._left = TokenizedText(cache, cuts)
         self._right = TokenizedText(cache, cuts)
+        self._masked: tuple[TokenizedText, TokenizedText] | None = None
         self.before = SuffixAutomaton()
         """Suffix automaton of the tokens before the cursor."""
         self.after = SuffixAutomaton()
@@ -160,6 +161,29 @@ class LiveDocument:
                 self._lent.extend(np.concatenate(self._cache.encode(pieces)))
                 self._lent.extend_break()
         return (self._lent,)
+
+    @property
+    def is_in_secret(self) -> bool:
+        """True if the cursor is in a secret, finished or not."""
+        at = len(self._left.text)
+        return any(start < at <= end for start, end, _ in self.secrets) or in_secret(
+            self._left.text
+        )
+
+    @property
+    def masked(self) -> tuple[Tokens, Tokens]:
+        """Tokens before and after the cursor, with asterisks in the place of secrets. Do not
+        write."""
+        if not self.secrets:
+            return self.left, self.right
+        if self._masked is None:
+            cache, cuts = self._cache, self._cuts
+            self._masked = TokenizedText(cache, cuts), TokenizedText(cache, cuts)
+        before, after = self._masked
+        text, at = masked(self._text, self.secrets), len(self._left.text)
+        before.update(text[:at])
+        after.update(text[at:])
+        return before.tokens, after.tokens
 
     @property
     def left(self) -> Tokens:

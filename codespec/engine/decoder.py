@@ -32,6 +32,7 @@ class Decoder:
 
     n_units: tokens of `tokenizer` for one token of the model, which settings and requests count.
     has_log_probs: True if it knows the probabilities of its tokens.
+    is_elsewhere: True if prompts may leave this process: they hold no secrets then.
     heals:   True to hold back a half-typed word from the prompt, see `context.healing`.
     """
 
@@ -41,6 +42,7 @@ class Decoder:
     n_units: int = 1
     heals: bool = True
     has_log_probs: bool = True
+    is_elsewhere: bool = False
 
     @property
     def busy_s(self) -> float:

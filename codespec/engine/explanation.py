@@ -260,7 +260,7 @@ class _Finder:
             return self._engine.open_texts(request)
         if source == REPOSITORY:
             text = np.concatenate([self._context.left, np.asarray(said, np.int32), tokens])
-            path = self._engine.file_with(text, request)
+            path = self._engine.indexes.file_with(text, request)
             try:
                 return [(path, read_document(Path(path)))] if path else []
             except CodespecError:

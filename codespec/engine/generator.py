@@ -19,6 +19,7 @@ import numpy as np
 
 from codespec.backends.generators import Generator, GeneratorPrompt
 from codespec.config import Settings
+from codespec.context.masked_tokens import masked_tokens
 from codespec.cost.cost_curve import FLAT, CostCurve
 from codespec.engine.decoder import Decoded, Decoder
 from codespec.engine.generation import Due, Generation
@@ -52,6 +53,7 @@ class Streamed(Decoder):
         self._busy_s = 0.0
         self.info, self.tokenizer = generator.info, generator.tokenizer
         self.n_units, self.heals = generator.n_units, generator.heals
+        self.is_elsewhere = generator.is_elsewhere
         self.reading = Reading(settings, _Unmeasured(), lambda: 0.0, self.n_units)
 
     @property
@@ -107,6 +109,8 @@ class Streamed(Decoder):
     ) -> GeneratorPrompt:
         is_healed = len(prompt) == len(context.prompt)
         held_back, n_held_back = context.healed, len(self.tokenizer.encode(context.healed))
+        if self.is_elsewhere:  # text of other files, or spelled out by a client
+            prompt = masked_tokens(prompt, self.tokenizer)
         before = self.tokenizer.decode(context.left[len(context.left) - context.n_before :])
         after = self.tokenizer.decode(context.right[: context.n_after])
         return GeneratorPrompt(

@@ -6,7 +6,6 @@ import dataclasses
 import time
 from collections.abc import Callable
 from functools import partial
-from pathlib import Path
 from threading import Thread
 from typing import TypeAlias, cast
 
@@ -34,9 +33,8 @@ from codespec.engine.next_edit_model import NextEditModel, roomy
 from codespec.engine.next_edits import NextEditFinder
 from codespec.engine.output import Stop
 from codespec.engine.turns import Turns, in_one_turn
+from codespec.engine.workspace_indexes import WorkspaceIndexes
 from codespec.errors import InputError
-from codespec.index.reader import WorkspaceIndex
-from codespec.native import MAX_DEPTH
 from codespec.next_edit import NextEditRequest, NextEdits
 from codespec.reasons import NoSuggestion
 from codespec.requests import Completion, CompletionRequest, OnProgress, Paused
@@ -77,14 +75,15 @@ class LocalEngine(MeasurableEngine):
         histories = EditHistories()
         self._documents = OpenDocuments(self.tokenizer, cuts, settings.index.exclude, histories)
         self._trees = TreeCache()
+        self.indexes = WorkspaceIndexes(self.tokenizer.hash)
+        index_of = self.indexes.get
         self._gatherer = Gatherer(
-            settings.context, self.info, self.tokenizer, self._documents, self._index, self._trees
+            settings.context, self.info, self.tokenizer, self._documents, index_of, self._trees
         )
-        self._indexes: dict[str, WorkspaceIndex] = {}
-        texts = EditableTexts(self._index, settings.index.exclude)
+        texts = EditableTexts(index_of, settings.index.exclude)
         learned = LearnedOdds(folders.cache_path() / "edits")
         self._edits = NextEditFinder(texts, proposer or Repeats(), learned, histories)
-        self._decoder.serve(self._documents, repository or self._index)
+        self._decoder.serve(self._documents, repository or index_of)
         self.next_edit_model = NextEditModel(
             settings, lambda chosen: LocalEngine(chosen, repository=repository, policy=policy), self
         )
@@ -136,18 +135,23 @@ class LocalEngine(MeasurableEngine):
         if why := self._documents.why_excluded(request):
             return Completion(why=NoSuggestion.EXCLUDED, detail=why, trace=trace), None
         document = self._documents.update(request)
+        left, right = document.left, document.right
+        if self._decoder.is_elsewhere:
+            if document.is_in_secret:
+                return Completion(why=NoSuggestion.IN_SECRET, trace=trace), None
+            left, right = document.masked
 
         # context: text of other files, and the prompt
-        right = document.right if self.info.fim is not None else NO_TOKENS
-        shown = self._decoder.reading.of(request, len(document.left), len(right))
+        right = right if self.info.fim is not None else NO_TOKENS
+        shown = self._decoder.reading.of(request, len(left), len(right))
         snippets = self._gatherer.snippets(request, shown.n_snippet_tokens, document.name)
         rendered = self._gatherer.render(snippets, request)
         n_units = self._decoder.n_units
         reads_special = request.raw or len(request.messages) > 0
         context = build_context(
             dataclasses.replace(request, max_tokens=request.max_tokens * n_units),
-            document.left,
-            document.right,
+            left,
+            right,
             self.info,
             self.tokenizer,
             shown.window,
@@ -343,7 +347,7 @@ class LocalEngine(MeasurableEngine):
             return True
         if self.next_edit_model.idle(interrupted):
             return True
-        return any(index.check_some() for index in self._indexes.values())
+        return self.indexes.check_some()
 
     @property
     def saved_bytes(self) -> int:
@@ -361,15 +365,6 @@ class LocalEngine(MeasurableEngine):
         self.next_edit_model.close()
         self._decoder.close()
 
-    def file_with(self, tokens: Tokens, request: CompletionRequest) -> str:
-        """The indexed file with the longest match of the end of `tokens` that has text after it; ""
-        for none."""
-        index = self._index(request.workspace) if request.workspace else None
-        if index is None:
-            return ""
-        place = index.locate(index.find(tokens[-MAX_DEPTH:], 1, (request.path,)))
-        return str(Path(index.root, place.path)) if place is not None and place.path else ""
-
     def open_texts(self, request: CompletionRequest) -> list[tuple[str, str]]:
         """(path, text) of the other documents that serve this request."""
         return self._documents.texts(request.path, request.workspace)
@@ -379,22 +374,8 @@ class LocalEngine(MeasurableEngine):
             request,
             self.tokenizer,
             lambda: [text for _, text in self.open_texts(request)],
-            lambda: self._index_in_use(request.workspace),
+            lambda: self.indexes.in_use(request.workspace),
         )
-
-    def _index_in_use(self, workspace: str) -> WorkspaceIndex | None:
-        """The index as it is: a newer generation of it waits for the next request."""
-        return self._indexes.get(workspace) or (self._index(workspace) if workspace else None)
-
-    def _index(self, workspace: str) -> WorkspaceIndex | None:
-        index = self._indexes.get(workspace)
-        if index is None:
-            index = WorkspaceIndex.open(Path(workspace), self.tokenizer.hash)
-            if index is not None:
-                self._indexes[workspace] = index
-            return index
-        index.refresh()
-        return index
 
 
 def _decode_nothing(made: Generation, document: LiveDocument) -> Turns[Decoded]:

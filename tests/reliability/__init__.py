@@ -45,7 +45,8 @@ S3   a hostile repository                            test_hostile_repository, te
                                                      e2e/test_processes, unit/test_bench_history
 S4   paths and names that lead elsewhere             test_names_of_documents, e2e/test_http_rules,
                                                      unit/test_index_scan
-S5   secrets                                         test_secrets, e2e/test_lsp_secrets
+S5   secrets                                         test_secrets, e2e/test_lsp_secrets,
+                                                     test_shown_elsewhere
 S6   text on disk, in logs, in cores                 test_canary, test_cores, e2e/test_daemon_server
 S7   unseen characters                               test_invisible, unit/test_postprocess
 S8   what one client sent, shown to another          test_keys, e2e/test_http_rules

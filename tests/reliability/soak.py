@@ -118,6 +118,14 @@ _ROWS = (
     pytest_row("F2", "kills of a build", 60, 10, 21, "test_killed_builds.py"),
     pytest_row("S6", "kills with a canary in memory", 12, 3, 5, "test_canary.py"),
     pytest_row(
+        "S5",
+        "editors' requests to a server, with planted secrets",
+        10_000,
+        2_500,
+        60,
+        "test_shown_elsewhere.py::test_no_planted_secret_is_sent",
+    ),
+    pytest_row(
         "S7",
         "suggestions of bytes at random",
         2_000,

@@ -6,7 +6,14 @@ import re
 
 import pytest
 
-from codespec.rules.secrets import find, masked, secret_name, spans_left, without_secrets
+from codespec.rules.secrets import (
+    find,
+    in_secret,
+    masked,
+    secret_name,
+    spans_left,
+    without_secrets,
+)
 from codespec.rules.secrets.gitleaks import load, translated
 from tests import planted
 
@@ -176,3 +183,47 @@ def test_expressions_of_go(expression: str, fits: str, fails: str) -> None:
     pattern = re.compile(translated(expression))
     assert pattern.fullmatch(fits)
     assert not pattern.fullmatch(fails)
+
+
+@pytest.mark.parametrize("secret", [value for value, _ in planted.assignments(7).values()])
+def test_a_value_given_to_a_name_is_one_from_its_first_character(secret: str) -> None:
+    for n in range(1, len(secret)):
+        assert in_secret(f"x = 1\npassword = '{secret[:n]}")
+
+
+@pytest.mark.parametrize(("label", "secret"), planted.forms(7).items())
+def test_a_known_form_is_known_early(label: str, secret: str) -> None:
+    """Behind its prefix, of which the number of a bot is one, a few characters tell nothing."""
+    other = planted.forms(8)[label]
+    n_fixed = next(i for i, (a, b) in enumerate(zip(secret, other, strict=False)) if a != b)
+    if label == "telegram":
+        n_fixed = secret.index(":") + 1
+    for n in range(n_fixed + 8, len(secret)):
+        assert in_secret(f"x = open('{secret[:n]}")
+
+
+def test_a_key_is_one_in_every_line() -> None:
+    key = planted.private_key(7)
+    begun, done = len(key.split("\n")[0]) + 1, key.index("\n-----END")
+    for n in range(begun + 1, done, 7):
+        assert in_secret(f'KEY = """{key[:n]}')
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "x = 1",
+        "def connect(host):\n    return host.op",
+        "    token = ",
+        "tokens = tokenizer.enc",
+        "if password.st",
+        "# the password is chec",
+        "import npm_config",
+        'url = "https://',
+        "task-",
+        f"T = '{TOKEN}'",
+    ],
+)
+def test_code_is_no_secret_that_is_typed(text: str) -> None:
+    assert not in_secret(text)

@@ -10,6 +10,7 @@ what it lacks, `assigned.py` what is given to a name such as `password`.
 
 from __future__ import annotations
 
+from codespec.rules.secrets.begun import in_secret
 from codespec.rules.secrets.find import SecretValue, find, masked, spans_left, without_secrets
 from codespec.rules.secrets.secret_files import SECRET_FOLDERS, secret_name
 
@@ -22,6 +23,7 @@ __all__ = [
     "VERSION",
     "SecretValue",
     "find",
+    "in_secret",
     "masked",
     "secret_name",
     "spans_left",

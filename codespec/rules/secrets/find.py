@@ -15,7 +15,7 @@ from codespec.rules.secrets.forms import FORMS, SecretForm
 _BEYOND_ASCII = re.compile(r"[^\x00-\x7f]")
 _REST_OF_TOKEN = re.compile(r"[\w+/=~%-]*", re.ASCII)
 _IN_TOKEN = re.compile(r"[\w+/=~%-]", re.ASCII)
-_NOT_NEWLINE = re.compile(rb"[^\n]")
+_NOT_NEWLINE = re.compile(r"[^\n]")
 
 
 class SecretValue(NamedTuple):
@@ -135,9 +135,13 @@ def without_secrets(text: str) -> str:
     return "".join(text[a:b] for a, b in spans_left(found, 0, len(text))) if found else text
 
 
-def masked(text: bytes, found: Iterable[SecretValue]) -> bytes:
+def masked(text: AnyStr, found: Iterable[SecretValue]) -> AnyStr:
     """The text with asterisks in the place of secrets: offsets and lines stay as they are."""
-    out = bytearray(text)
+    characters = text.decode("latin-1") if isinstance(text, bytes) else text  # one a byte
+    parts: list[str] = []
+    done = 0
     for start, end, _ in found:
-        out[start:end] = _NOT_NEWLINE.sub(b"*", text[start:end])
-    return bytes(out)
+        parts += characters[done:start], _NOT_NEWLINE.sub("*", characters[start:end])
+        done = end
+    hidden = "".join((*parts, characters[done:]))
+    return cast("AnyStr", hidden.encode("latin-1") if isinstance(text, bytes) else hidden)

@@ -139,6 +139,12 @@ _PREFIXED = {
     "slack-token": (r"xox[a-z](?:\.xox[a-z])?-", 20),
     "slack-app-token": (r"xapp-", 30),
 }
+PREFIXES = (
+    *(prefix for prefix, _ in _PREFIXED.values()),
+    *("A(?:KIA|SIA|BIA|CCA)", "AIza", "sk-", r"SG\.", "pypi-", "eyJ", "(?:AC|SK)[0-9a-f]{2}"),
+    *(r"\d{8,10}:AA", r"hooks\.slack\.com/services/"),
+)
+"""Expressions for the beginnings of tokens that say by themselves whose they are."""
 # Words in small letters that find the above; of most it is the prefix itself.
 _WORDS = {
     "github-token": ("ghp_", "gho_", "ghs_", "ghu_", "ghr_"),

@@ -1,0 +1,46 @@
+"""Secrets that are being typed: the beginning of one looks like nothing yet.
+
+A text ends in one if it would hold a secret there, were it to go on with random characters; or if
+its last word begins as tokens of a known form do.
+"""
+
+from __future__ import annotations
+
+import re
+
+from codespec.rules.secrets import keys
+from codespec.rules.secrets.find import find
+from codespec.rules.secrets.forms import PREFIXES
+from codespec.rules.secrets.values import is_wordy
+
+_NEAR = 600
+"""Characters before the end in which a secret of one line begins, with the name that it is given
+to."""
+_RANDOM = "x7Qz9Kd2Lm4Vt8Rw1Yb3Hn6Js"
+_GOES_ON = (_RANDOM, "4e7f1a9c0b3d8265e1f7a0c94b2d6838", f"{_RANDOM}@x")
+"""Random characters: of any kind, of hexadecimal numbers, and as in an address."""
+_BEGUN = re.compile(
+    rf"(?<![0-9A-Za-z])(?:{'|'.join(PREFIXES)})(?P<rest>[\w.:%+/=~-]{{0,{_NEAR}}})\Z", re.ASCII
+)
+_WORDS = re.compile(r"(?![a-f]*\Z)[a-z_.-]+")
+_FEW = 4
+"""Most characters of a token's rest that tell nothing of it."""
+
+
+def in_secret(text: str) -> bool:
+    """True if the end of a text is in a secret, however little of it is there."""
+    near = text[-_NEAR:]
+    begun = _BEGUN.search(near)
+    rest = begun["rest"] if begun is not None else ""
+    is_word = _WORDS.fullmatch(rest) is not None and is_wordy(rest)  # `npm_config`
+    if len(rest) >= _FEW and not is_word:
+        return True
+    long = text[-keys.MAX_CHARS :]
+    if any(word in long.lower() for word in keys.WORDS):
+        near = long
+    return any(
+        start < len(near) < end
+        for more in _GOES_ON
+        for start, end, rule in find(near + more)
+        if rule.startswith("assigned-") or not (is_word or rule == "token-in-parts")
+    )
