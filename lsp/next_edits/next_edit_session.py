@@ -115,6 +115,7 @@ class NextEditSession:
         self._shown: OrderedDict[Dismissed, bool] = OrderedDict()  # and if it was accepted
         self._dismissed: OrderedDict[Dismissed, None] = OrderedDict()
         self._series = "", 0  # kind, accepted edits of it in a row
+        self._accepted_last: EditOffer | None = None
         self._ahead: dict[str, tuple[NextEditRequest, asyncio.Task[NextEdits]]] = {}
         self.configure(Settings())
 
@@ -236,6 +237,7 @@ class NextEditSession:
 
     def changed(self, document: Document) -> None:
         """The text of a document changed."""
+        self._look_for_undo(document)
         offer = self._current
         if offer is None or document.uri not in (offer.place.uri, offer.asked.uri):
             return
@@ -267,10 +269,22 @@ class NextEditSession:
 
     def _accepted(self, offer: EditOffer) -> None:
         self._dismissed.pop(_as_dismissed(offer), None)
-        if self._count(offer, accepted=True):
+        self._count(offer, accepted=True)
+        last, self._current = self._accepted_last, None
+        # The editor says so, and its text.
+        if last is None or (last.place.uri, last.place.made) != (offer.place.uri, offer.place.made):
             kind, n_done = self._series
             self._series = offer.edit.kind, n_done + 1 if kind == offer.edit.kind else 1
-        self._current = None
+            self._accepted_last = offer
+
+    def _look_for_undo(self, document: Document) -> None:
+        """The last accepted edit does not count where its document is again as it was before."""
+        offer = self._accepted_last
+        if offer is None or not document.uri == offer.asked.uri == offer.place.uri:
+            return
+        if normalise(document.text) == offer.asked.text:
+            kind, n_done = self._series
+            self._series, self._accepted_last = (kind, max(n_done - 1, 0)), None
 
     def _dismiss(self, offer: EditOffer) -> None:
         self._current, self._series = None, ("", 0)
@@ -278,19 +292,18 @@ class NextEditSession:
         if len(self._dismissed) > FILES:
             self._dismissed.popitem(last=False)
 
-    def _count(self, offer: EditOffer, accepted: bool) -> bool:
-        """Count an edit once, however often it is offered. Returns: True if this is news."""
+    def _count(self, offer: EditOffer, accepted: bool) -> None:
+        """Count an edit once, however often it is offered."""
         key = _as_dismissed(offer)
         was = self._shown.get(key)
         if was is not None and was >= accepted:
-            return False
+            return
         self._shown[key] = accepted
         if len(self._shown) > _MAX_COUNTED:
             self._shown.popitem(last=False)
         if self._stats is not None:
             language, kind = offer.asked.language_id, offer.edit.kind
             self._stats.next_edit(language, kind, n_shown=was is None, n_accepted=accepted)
-        return True
 
     def _look_ahead(self, ask: EditAsk) -> None:
         limits, why = self._scope(ask)

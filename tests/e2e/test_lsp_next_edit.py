@@ -97,6 +97,20 @@ def test_clients_of_copilots_server_are_served(editor: Editor, uri: str, name: s
     assert of_kind.kind == "scripted"
 
 
+def test_an_edit_that_was_taken_back_does_not_count(editor: Editor, uri: str) -> None:
+    client = editor()
+    client.open(uri, TEXT)
+    (edit,) = ask(client, uri, 1)
+    for version in (1, 3):
+        make(client, version + 1, edit)
+        accept(client, edit)
+        (following,) = ask(client, uri, version + 1)
+        assert (following["text"], following["number"], following["count"]) == ("new(2)", 2, 2)
+        client.change(uri, version + 2, {"text": TEXT})
+        (edit,) = ask(client, uri, version + 2)
+        assert (edit["text"], edit["number"], edit["count"]) == ("new(1)", 1, 2)
+
+
 def test_the_version_is_checked(editor: Editor, uri: str) -> None:
     client = editor()
     client.open(uri, TEXT)

@@ -27,6 +27,9 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if item.path.is_relative_to(HERE):
             # Not counting fixtures: the first one that needs an editor installs it.
             item.add_marker(pytest.mark.timeout(120, func_only=True))
+            # Tests with VS Code share a browser and a window, others no more than their file.
+            is_shared = item.path.is_relative_to(HERE / "vscode")
+            item.add_marker(pytest.mark.xdist_group("vscode" if is_shared else item.path.stem))
 
 
 def installed(install: Callable[[], T]) -> T:

@@ -46,7 +46,6 @@ export async function activate(context: vscode.ExtensionContext): Promise<Api> {
     () => nextEdits,
     log,
   );
-  const nextEdits: NextEdits = new NextEdits(server, (document) => !switches.whyOff(document));
   const offers = new Offers({
     shown: (item) => {
       server.notify('textDocument/didShowCompletion', { item: reference(item) });
@@ -58,6 +57,11 @@ export async function activate(context: vscode.ExtensionContext): Promise<Api> {
       });
     },
   });
+  const nextEdits = new NextEdits(
+    server,
+    (document) => !switches.whyOff(document),
+    () => offers.isShown,
+  );
   const focus = new Focus(
     (document, position) => {
       server.focus(document, position);
@@ -90,6 +94,7 @@ export async function activate(context: vscode.ExtensionContext): Promise<Api> {
     }),
     vscode.window.onDidChangeTextEditorSelection(({ textEditor }) => {
       focus.moved(textEditor);
+      offers.moved();
     }),
     vscode.workspace.onDidChangeTextDocument((event) => {
       offers.changed(event);

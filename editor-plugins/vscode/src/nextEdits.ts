@@ -25,12 +25,18 @@ export interface EditServer {
 }
 
 const DEBOUNCE_MS = 60;
+/** So long an edit waits for what is suggested at the cursor. */
+const HOLD_MS = 400;
 const CONTEXT = 'codespec.hasNextEdit';
 
 export class NextEdits implements vscode.Disposable, vscode.InlineCompletionItemProvider {
   private current: NextEdit | undefined;
+  private isTold = false;
   private isGhost = false;
   private isMaking = false;
+  private isHeld = false;
+  private nHolds = 0;
+  private hasKeys = false;
   private nAsked = 0;
   private timer: NodeJS.Timeout | undefined;
   private readonly view = new EditView();
@@ -39,6 +45,7 @@ export class NextEdits implements vscode.Disposable, vscode.InlineCompletionItem
   constructor(
     private readonly server: EditServer,
     private readonly isWanted: (document: vscode.TextDocument) => boolean,
+    private readonly isSuggested: () => boolean,
   ) {
     this.subscriptions = [
       this.view,
@@ -78,9 +85,27 @@ export class NextEdits implements vscode.Disposable, vscode.InlineCompletionItem
 
   private set(edit: NextEdit | undefined): void {
     this.current = edit;
-    this.isGhost = false;
-    void vscode.commands.executeCommand('setContext', CONTEXT, edit !== undefined);
+    this.isTold = this.isGhost = false;
     this.draw();
+  }
+
+  /** The server was asked what to suggest at the cursor: an edit waits for the answer. */
+  async suggesting<T>(answer: Promise<T>): Promise<T> {
+    this.nHolds += 1;
+    const number = this.nHolds;
+    const release = (): void => {
+      if (number !== this.nHolds) return;
+      this.isHeld = false;
+      this.draw();
+    };
+    this.isHeld = true;
+    const timer = setTimeout(release, HOLD_MS);
+    try {
+      return await answer;
+    } finally {
+      clearTimeout(timer);
+      release();
+    }
   }
 
   private async ask(): Promise<void> {
@@ -97,15 +122,6 @@ export class NextEdits implements vscode.Disposable, vscode.InlineCompletionItem
     const isOld = number !== this.nAsked || document.version !== version;
     if (isOld || vscode.window.activeTextEditor?.document !== document) return;
     this.set(edits[0]);
-    if (!this.current) return;
-    this.server.notify('textDocument/didShowInlineEdit', {
-      item: { command: this.current.command },
-    });
-    if (this.asGhost(editor)) {
-      this.isGhost = true;
-      this.view.hide();
-      await vscode.commands.executeCommand('editor.action.inlineSuggest.trigger');
-    }
   }
 
   /** The edit as an item at the cursor, where it is one: within the line, its old text in its new
@@ -134,18 +150,40 @@ export class NextEdits implements vscode.Disposable, vscode.InlineCompletionItem
     return item ? [item] : [];
   }
 
+  /** Whether a suggestion at the cursor is shown, or is about to be: one thing is offered at a
+   * time. */
+  private get isCovered(): boolean {
+    return !this.isGhost && (this.isHeld || this.isSuggested());
+  }
+
   private draw(): void {
     const editor = vscode.window.activeTextEditor;
     this.view.hide();
-    const edit = this.current;
-    if (!editor || !edit || this.isGhost) return;
-    this.view.show(edit, rangeOf(edit), editor, isAt(edit, editor));
+    const edit = this.isCovered ? undefined : this.current;
+    this.giveKeys(edit !== undefined);
+    if (!editor || !edit) return;
+    if (!this.isTold) {
+      this.isTold = true;
+      this.server.notify('textDocument/didShowInlineEdit', { item: { command: edit.command } });
+      this.isGhost = this.asGhost(editor) !== undefined;
+      if (this.isGhost) {
+        void vscode.commands.executeCommand('editor.action.inlineSuggest.trigger');
+      }
+    }
+    if (!this.isGhost) this.view.show(edit, rangeOf(edit), editor, isAt(edit, editor));
+  }
+
+  /** The keys are for an edit, or not. */
+  private giveKeys(hasKeys: boolean): void {
+    if (this.hasKeys === hasKeys) return;
+    this.hasKeys = hasKeys;
+    void vscode.commands.executeCommand('setContext', CONTEXT, hasKeys);
   }
 
   /** Goes to the edit, or makes it where the cursor is in its lines already. */
   async go(): Promise<void> {
     const edit = this.current;
-    if (!edit) return;
+    if (!edit || this.isCovered) return;
     const range = rangeOf(edit);
     const active = vscode.window.activeTextEditor;
     if (active && isAt(edit, active)) {
@@ -195,7 +233,7 @@ export class NextEdits implements vscode.Disposable, vscode.InlineCompletionItem
 
   /** The user does not want the edit: it does not come again here. */
   dismiss(): void {
-    if (this.current) {
+    if (this.current && !this.isCovered) {
       this.server.notify('textDocument/didDismissInlineEdit', {
         item: { command: this.current.command },
       });

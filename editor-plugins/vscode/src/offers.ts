@@ -48,6 +48,22 @@ export class Offers {
     }
   }
 
+  /** Whether an item came for where the cursor is now. That it was hidden, nothing tells. */
+  get isShown(): boolean {
+    const editor = vscode.window.activeTextEditor;
+    const { offer } = this;
+    return (
+      offer !== undefined &&
+      editor?.document === offer.document &&
+      editor.selection.active.isEqual(offer.position)
+    );
+  }
+
+  /** The cursor moved: an item that it has left does not come again. */
+  moved(): void {
+    if (!this.isShown) this.offer = undefined;
+  }
+
   changed(event: vscode.TextDocumentChangeEvent): void {
     const offer = this.offer;
     const change = event.contentChanges[0];

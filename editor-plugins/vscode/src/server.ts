@@ -45,6 +45,8 @@ const SHOWS_EDITS: StaticFeature = {
   clear: () => undefined,
 };
 
+type Suggested = vscode.InlineCompletionItem[] | vscode.InlineCompletionList | null | undefined;
+
 export class Server {
   private client: LanguageClient | undefined;
   private child: ChildProcessWithoutNullStreams | undefined;
@@ -257,16 +259,19 @@ export class Server {
         // not all that is set.
         configuration: (params) => params.items.map(() => sections()),
       },
-      provideInlineCompletionItems: async (document, position, context, token, next) => {
+      provideInlineCompletionItems: (document, position, context, token, next) => {
         if (this.switches.whyOff(document) || this.nextEdits().showsGhost) return [];
         const version = document.version;
-        const asked = Promise.resolve(next(document, position, context, token));
-        const found = await this.status.during(asked);
-        if (!token.isCancellationRequested) {
-          const items = Array.isArray(found) ? found : (found?.items ?? []);
-          this.offers().arrived(items, document, version, position);
-        }
-        return found;
+        const suggest = async (): Promise<Suggested> => {
+          const asked = Promise.resolve(next(document, position, context, token));
+          const found = await this.status.during(asked);
+          if (!token.isCancellationRequested) {
+            const items = Array.isArray(found) ? found : (found?.items ?? []);
+            this.offers().arrived(items, document, version, position);
+          }
+          return found;
+        };
+        return this.nextEdits().suggesting(suggest());
       },
     };
   }

@@ -13,8 +13,10 @@ from tests.editors.conftest import daemon_pids, end_daemons, installed
 from .editor import Editor
 from .install import SUITES, Neovim, install
 
-# Machines are shared: what is tested is what is suggested, not how soon.
-PATIENT = "settings={completion={deadline_auto_ms=60000, deadline_invoked_ms=60000}}"
+# Machines are shared: what is tested is what is suggested, not how soon, and suggestions alone.
+PATIENT = (
+    "settings={completion={deadline_auto_ms=60000, deadline_invoked_ms=60000}}, next_edits=false"
+)
 
 Start = Callable[..., Editor]
 
@@ -49,6 +51,12 @@ class Desk:
     def daemon_pids(self) -> list[int]:
         return daemon_pids(self.path / "run")
 
+    def empty(self) -> None:
+        """Leave no file in the workspace."""
+        for path in self.workspace.iterdir():
+            if path.is_file():
+                path.unlink()
+
     def file(self, name: str, text: str) -> Path:
         path = self.workspace / name
         path.write_bytes(text.encode())
@@ -82,9 +90,7 @@ def shared_desk(tmp_path_factory: pytest.TempPathFactory, measured_costs: Path) 
 @pytest.fixture
 def desk(shared_desk: Desk) -> Desk:
     """With a daemon that may run already, and an empty workspace."""
-    for path in shared_desk.workspace.iterdir():
-        if path.is_file():
-            path.unlink()
+    shared_desk.empty()
     return shared_desk
 
 

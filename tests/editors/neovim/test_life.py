@@ -336,7 +336,7 @@ def test_candidates_are_cycled(editor: Editor) -> None:
 
 
 def test_neovims_own_ghost_text(newest: Neovim, desk: Desk, start: Start) -> None:
-    editor = start(newest, desk, f"ghost_text='builtin', next_edits=false, {PATIENT}")
+    editor = start(newest, desk, f"ghost_text='builtin', {PATIENT}")
     editor.lua("vim.api.nvim_set_hl(0, 'ComplHint', { link = 'CodespecGhostText' })")
     editor.lua("""vim.keymap.set('i', '<Tab>', function()
       return require('codespec').accept_or('<Tab>')

@@ -7,12 +7,13 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from tests import scripted_daemon
 
-from .conftest import Desk, Start
+from .conftest import Desk, Start, clear_up, set_up
 from .editor import TIMEOUT_S, Editor
 from .install import Neovim
 
@@ -38,18 +39,27 @@ end
 return found"""
 
 
-@pytest.fixture
-def scripted_desk(own_desk: Desk) -> Iterator[Desk]:
+@pytest.fixture(scope="module")
+def served_desk(tmp_path_factory: pytest.TempPathFactory, measured_costs: Path) -> Iterator[Desk]:
     """A desk whose daemon has the scripted engine."""
+    desk = set_up(tmp_path_factory.mktemp("scripted"), measured_costs)
     command = [sys.executable, scripted_daemon.SCRIPT, "ok"]
-    daemon = subprocess.Popen(command, env={**os.environ, **own_desk.env}, cwd=own_desk.path)
+    daemon = subprocess.Popen(command, env={**os.environ, **desk.env}, cwd=desk.path)
     give_up_at = time.monotonic() + TIMEOUT_S
-    while not list((own_desk.path / "run").glob("*.sock")):
+    while not list((desk.path / "run").glob("*.sock")):
         assert time.monotonic() < give_up_at
         time.sleep(0.01)
-    yield own_desk
+    yield desk
     daemon.terminate()
     daemon.wait(TIMEOUT_S)
+    clear_up(desk)
+
+
+@pytest.fixture
+def scripted_desk(served_desk: Desk) -> Desk:
+    """With an empty workspace."""
+    served_desk.empty()
+    return served_desk
 
 
 @pytest.fixture
@@ -101,6 +111,29 @@ def test_in_insert_mode_too(editor: Editor) -> None:
     assert editor.request("nvim_get_mode")["mode"] == "i"
     editor.type("<Esc>u")
     editor.wait_for(lambda: "old(1)" in editor.text and "firsty" in editor.text)
+
+
+def test_suggestions_at_the_cursor_go_first(
+    neovim: Neovim, scripted_desk: Desk, start: Start
+) -> None:
+    """The engine answers about the edit before it suggests anything."""
+    editor = start(neovim, scripted_desk, "")
+    editor.lua(MAP)
+    editor.open(scripted_desk.file("a.py", "until paused 1\nx = old(1)\n"))
+    editor.wait_for_status("ready")
+    editor.type("ggA ")
+    editor.wait_for_ghost()
+    typed = editor.text
+    editor.wait_for(lambda: not editor.lua("return require('codespec.next_edit').busy()"))
+    assert marks(editor) == {}
+    editor.type("<M-n>")  # no key for what is not seen
+    editor.idle()
+    assert (editor.text, editor.cursor[0]) == (typed, 1)
+    for frame in editor.screen.frames:
+        assert not (frame.ghost and "→" in "".join(frame.lines)), "\n".join(frame.lines)
+    # Once it is gone there is room.
+    editor.type("<Esc>")
+    wait_for_hint(editor, 0, "→ line 2")
 
 
 def test_a_dismissed_one_does_not_come_again(editor: Editor) -> None:

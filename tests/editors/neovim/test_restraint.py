@@ -14,7 +14,7 @@ return vim.tbl_map(function(mark) return { mark[2], mark[4].sign_text } end, mar
 
 
 def opened(neovim: Neovim, desk: Desk, start: Start, options: str) -> Editor:
-    editor = start(neovim, desk, f"{PATIENT}, next_edits=false, {options}")
+    editor = start(neovim, desk, f"{PATIENT}, {options}")
     editor.lua(TRIGGER)
     editor.open(desk.file("a.py", CODE))
     editor.wait_for_status("ready")

@@ -70,6 +70,14 @@ def test_next_edits(desk: Code, browser: Browser, tmp_path: Path, artifacts: Pat
         assert drawn(window)["old"] == "old"
         assert "new" in drawn(window)["added"]
         window.screenshot(artifacts / "vscode-next-edit.png")
+        # What is suggested at the cursor goes first.
+        window.press("Alt+\\")
+        until(lambda: "firsty" in window.ghost, lambda: f"{window.ghost!r} {drawn(window)}")
+        until(lambda: not any(drawn(window).values()), lambda: str(drawn(window)))
+        window.press("Escape")
+        window.wait_for_no_ghost()
+        window.press("ArrowLeft", "End")
+        wait_for_hint(window, "→ line 2 (1 of 2)")
         window.press("Tab")
         until(lambda: "→" not in drawn(window)["added"], "the cursor to be there")
         before = TEXT.replace("first", "firsty")
@@ -80,6 +88,7 @@ def test_next_edits(desk: Code, browser: Browser, tmp_path: Path, artifacts: Pat
         wait_for_hint(window, "→ line 4 (2 of 2)")
         window.press("Control+KeyZ")
         window.wait_for_text(before)
+        wait_for_hint(window, "(1 of 2)")
 
         # One that was passed over does not come again, nor does a dismissed one.
         window.press("Control+Home", "End")

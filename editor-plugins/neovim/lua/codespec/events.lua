@@ -152,13 +152,9 @@ function M.start(again)
   end)
   on({ 'CursorMoved', 'CursorMovedI' }, moved)
   on('VimLeavePre', client.leave)
-  if config.current.next_edits then
-    on({ 'TextChanged', 'TextChangedI', 'TextChangedP' }, next_edit.update)
-    on({ 'CursorMoved', 'CursorMovedI' }, next_edit.moved)
-    on('BufEnter', next_edit.entered)
-  end
   client.on_change = server_changed
   inline.on_thinking = status.announce
+  inline.on_shown = next_edit.moved
   if own() then
     on({ 'TextChangedI', 'TextChangedP', 'CursorMovedI' }, function()
       inline.update()
@@ -179,6 +175,12 @@ function M.start(again)
       end)
     end)
     on({ 'CursorMoved', 'ModeChanged' }, inline.look)
+  end
+  -- Behind the suggestions': whether one is shown decides if an edit is.
+  if config.current.next_edits then
+    on({ 'TextChanged', 'TextChangedI', 'TextChangedP' }, next_edit.update)
+    on({ 'CursorMoved', 'CursorMovedI' }, next_edit.moved)
+    on('BufEnter', next_edit.entered)
   end
   if again then
     next_edit.clear()

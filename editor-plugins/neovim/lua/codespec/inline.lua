@@ -35,6 +35,8 @@ local n_asked = 0
 
 ---Called when a request begins or ends.
 M.on_thinking = function() end
+---Called when a request was answered, and when what is shown is taken away without a change of text.
+M.on_shown = function() end
 
 local function cursor()
   local at = api.nvim_win_get_cursor(0)
@@ -202,6 +204,7 @@ local function request(kind, skip)
     if now == moment() and inserting() then
       adopt(buf, result and (result.items or result) or {}, kind == INVOKED, skip, once)
     end
+    M.on_shown()
   end, buf)
   if ok and id then
     pending = { id = id, client = server }
@@ -247,6 +250,7 @@ function M.leave()
   clear()
   mark.clear()
   seen = ''
+  M.on_shown()
 end
 
 ---Insert mode may have been left in a way that tells nobody: <C-c>, or <Insert> to Replace mode.
@@ -278,6 +282,7 @@ function M.dismiss()
   cancel()
   clear()
   seen = inserting() and moment() or ''
+  M.on_shown()
   return was_shown
 end
 

@@ -10,6 +10,8 @@ local api = vim.api
 local M = {}
 
 local DEBOUNCE_MS = 60
+---So long an edit waits for what is suggested at the cursor.
+local HOLD_MS = 400
 
 ---@class codespec.NextEdit As the server sends it.
 ---@field text string
@@ -25,6 +27,7 @@ local current ---@type codespec.NextEdit?
 local told = false -- the server knows that the edit was shown
 local n_asked = 0
 local waiting = false
+local held = false
 local making = false
 local seen_tick = ''
 
@@ -99,16 +102,21 @@ local function item(edit)
   return { command = { arguments = edit.command.arguments } }
 end
 
----Draw the edit anew: the text, the cursor or the window is another one.
+---Whether a suggestion at the cursor is shown, or is about to be: one thing is offered at a time.
+local function is_covered()
+  local inline = require('codespec.inline')
+  return inline.text() ~= nil or (held and inline.busy())
+end
+
+---Draw the edit anew: the text, the cursor, the window or what is suggested is another one.
 local function draw()
   view.hide()
-  if not current then
+  if not current or is_covered() then
     return
   end
   local edit, buf = current, api.nvim_get_current_buf()
   local place = placed(edit)
-  local ghost = require('codespec.inline').text()
-  if place and place.buf == buf and not (ghost and is_here(place)) then
+  if place and place.buf == buf then
     view.show(place)
   elseif buffer_of(edit) and not place then
     current = nil -- its old text is gone
@@ -125,7 +133,7 @@ local function draw()
     end
     words = vim.trim(('→ %s %s'):format(where, words))
   end
-  if words ~= '' and not ghost then
+  if words ~= '' then
     view.hint(buf, row, words)
   end
   if not told then
@@ -137,7 +145,7 @@ end
 ---Forget the edit, and every answer that is under way.
 function M.clear()
   timer:stop()
-  n_asked, waiting, current, told = n_asked + 1, false, nil, false
+  n_asked, waiting, held, current, told = n_asked + 1, false, false, nil, false
   view.hide()
 end
 
@@ -177,7 +185,11 @@ function M.ask()
     if is_old or api.nvim_get_current_buf() ~= buf then
       return
     end
-    waiting, current, told = false, edits[1], false
+    waiting, held, current, told = false, true, edits[1], false
+    timer:start(HOLD_MS, 0, vim.schedule_wrap(function()
+      held = false
+      M.moved()
+    end))
     draw()
   end)
 end
@@ -197,7 +209,7 @@ function M.update()
   end
 end
 
----The cursor moved, or another buffer is shown.
+---The cursor moved, another buffer is shown, or what is suggested at the cursor changed.
 function M.moved()
   if current then
     draw()
@@ -233,7 +245,7 @@ end
 ---@return boolean done
 function M.go()
   local edit = current
-  if not edit then
+  if not edit or is_covered() then
     return false
   end
   local place = placed(edit)
@@ -265,17 +277,18 @@ end
 ---@return boolean done
 function M.dismiss()
   local edit = current
-  if edit then
-    client.notify('textDocument/didDismissInlineEdit', { item = item(edit) })
+  if not edit or is_covered() then
+    return false
   end
+  client.notify('textDocument/didDismissInlineEdit', { item = item(edit) })
   M.clear()
-  return edit ~= nil
+  return true
 end
 
----Whether there is one.
+---Whether one is shown.
 ---@return boolean
 function M.has()
-  return current ~= nil
+  return current ~= nil and not is_covered()
 end
 
 ---List all places in the quickfix window.
