@@ -5,10 +5,14 @@ BIN := .venv/bin
 SOAK := build/soak/native
 PRODUCT := codespec lsp bench
 NATIVE := $(wildcard codespec/native/*.cpp codespec/native/*.h codespec/native/kernels/*.cpp codespec/native/kernels/*.h)
-# Files of tests, one a core and one more, since many wait for other processes. Not those with
-# editors: they wait for what is on a screen.
+# Files of tests, one a core and one more, since many wait for other processes. Those with editors
+# wait for what is on a screen: VS Code in one process, all others in another.
 N_WORKERS = $(shell $(PYTHON) -c "import os; print(min(4, (os.cpu_count() or 1) + 1))")
 SIDE_BY_SIDE = --numprocesses $(N_WORKERS) --dist loadfile --no-loadscope-reorder
+EDITORS = --numprocesses 2 --dist loadgroup tests/editors
+
+# Modules are compiled once, not by each of the processes that tests start.
+export PYTHONDONTWRITEBYTECODE =
 
 .PHONY: run check style types unit test test-editors node vsix env dev lint format soak soak-native soak-editor clean help
 
@@ -20,10 +24,10 @@ run: env  ## set up, index a real repository, complete real code, print statisti
 
 test: dev lint  ## set up, lint, check types and layers, run all tests
 	@$(BIN)/python -m pytest $(SIDE_BY_SIDE)
-	@$(BIN)/python -m pytest tests/editors
+	@$(BIN)/python -m pytest $(EDITORS)
 
 test-editors: dev  ## the plug-ins in the real editors, which are installed once into the cache folder
-	@$(BIN)/python -m pytest tests/editors
+	@$(BIN)/python -m pytest $(EDITORS)
 
 check: dev  ## the inner loop: style, types for this platform, layers, C++ format, quick unit tests
 	@$(MAKE) --no-print-directory --jobs 2 --keep-going types unit style

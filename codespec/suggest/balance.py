@@ -21,9 +21,11 @@ from codespec.syntax.closers import closer_of_pair
 from codespec.syntax.lexer import Lexed, line_of_document
 
 _CODE = re.compile(r"[{}]|<%|%>|=[\"']")
-# Templates and tags that are whole.
+# Templates and tags that are whole. Of a bounded length: from an opener that nothing closes, all of
+# the line would be read, and so again from each of them.
 _WHOLE = re.compile(
-    r"<%.*?%>|\{\{.*?\}\}|\{%.*?%\}|\{[^{}]*\}|<(?:[^<>{}\"']|\{[^{}]*\}|\"[^\"]*\"|'[^']*')*>"
+    r"<%.{0,999}?%>|\{\{.{0,999}?\}\}|\{%.{0,999}?%\}|\{[^{}]*\}"
+    r"|<(?:[^<>{}\"']|\{[^{}]*\}|\"[^\"]*\"|'[^']*')*>"
 )
 _MAX_TAG_LINES = 40
 """Lines above the cursor's in which its tag may begin."""
