@@ -12,7 +12,7 @@ from codespec.distill.job import DistillJob
 from codespec.distill.plan import DistillPlan
 
 LIBRARY = Path(sysconfig.get_paths()["stdlib"])
-QUICK = DistillPlan(n_tokens=2_000, tokens=6_000, n_places=3)
+QUICK = DistillPlan(n_tokens=1_000, tokens=6_000, n_places=2)
 
 
 @pytest.fixture

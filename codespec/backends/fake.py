@@ -6,6 +6,7 @@ the KV cache is a plain list whose use (positions, commits, rollbacks) assertion
 
 from __future__ import annotations
 
+import functools
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 
@@ -33,12 +34,13 @@ LogitsFunction = Callable[[tuple[int, ...]], Logits]
 def hashed_logits(n_vocab: int, scale: float = 2.0) -> LogitsFunction:
     """Logits that look random but depend on the context alone."""
 
-    def logits(context: tuple[int, ...]) -> Logits:
+    @functools.lru_cache(4096)
+    def drawn(context: tuple[int, ...]) -> Logits:
         digest = hashlib.blake2b(np.asarray(context, np.int32).tobytes(), digest_size=8).digest()
         rng = np.random.default_rng(int.from_bytes(digest, "little"))
         return (rng.standard_normal(n_vocab) * scale).astype(np.float32)
 
-    return logits
+    return lambda context: drawn(context).copy()
 
 
 class FakeRows:

@@ -396,12 +396,12 @@ def test_running_out_of_sight(workspace: Path) -> None:
     first = subprocess.run([*command, "--status"], capture_output=True, check=True).stdout
     assert json.loads(first)["stage"] not in ("none", "done", "stopped")
     assert b"nothing" not in subprocess.run(named, capture_output=True, check=True).stdout
-    deadline = time.monotonic() + 120
-    while True:
-        out = subprocess.run([*command, "--status"], capture_output=True, check=True).stdout
-        if json.loads(out)["stage"] == "done":
-            break
+    job, deadline = DistillJob(settings(), workspace), time.monotonic() + 120
+    while stage_of(job) != "done":
         assert time.monotonic() < deadline, log.read_text()
+        time.sleep(0.02)
+    last = subprocess.run([*command, "--status"], capture_output=True, check=True).stdout
+    assert json.loads(last)["stage"] == "done"
     assert "% accepted" in log.read_text()
     assert b"% accepted" in subprocess.run(named, capture_output=True, check=True).stdout
     assert "measuring" in log.read_text(), "how far it was, where no terminal shows a bar"

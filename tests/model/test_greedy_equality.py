@@ -25,7 +25,7 @@ from codespec.types import NO_DRAFT, NO_TOKENS, Draft, SamplingParams
 from tests.drafters import assume, draft_much, tree
 from tests.engines import strict_engine
 
-N_POSITIONS = 200
+N_POSITIONS = 120
 N_TOKENS = 24
 CONFIGURATIONS = [("lookup",), ("model",), ("lookup", "model"), ("model", "lookup")]
 FILES = ("argparse.py", "tarfile.py", "asyncio/base_events.py", "json/decoder.py", "statistics.py")

@@ -164,7 +164,7 @@ def cursors(record: Language) -> st.SearchStrategy[tuple[str, str]]:
 
 
 @pytest.mark.parametrize("record", KNOWN, ids=lambda record: record.name)
-@settings(max_examples=amount(20))
+@settings(max_examples=amount(12))
 @given(data=st.data())
 def test_the_rest_of_the_line_stays_what_it_is(record: Language, data: st.DataObject) -> None:
     cursor = data.draw(cursors(record))
