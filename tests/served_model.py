@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import re
 import threading
-from collections.abc import Callable, Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, field
 
@@ -14,14 +16,22 @@ from codespec.models.bundled_pair import BUNDLED_TARGET, bundled
 from codespec.types import NO_DRAFT
 from tests.scripted_server import Exchange, Route, ScriptedServer, models, scripted_server
 
-NAME = "codespec-base"
+NAME = "qwen2.5-coder-tiny"
+
+
+Allows = Callable[[bytes, int], bool]
+"""True if this token may follow these bytes of an output."""
+
+
+def _any(said: bytes, token: int) -> bool:
+    return True
 
 
 @dataclass
 class ServedModel:
     """A model that decodes greedily for any thread, one request at a time."""
 
-    complete: Callable[[Sequence[int], int], Iterator[int]]
+    complete: Callable[[Sequence[int], int, Allows], Generator[int]]
     encode: Callable[[str], list[int]]
     with_markers: Callable[[str], list[int]]
     piece: Callable[[int], bytes]
@@ -39,7 +49,7 @@ def served_model() -> Generator[ServedModel]:
         closing(model.context(n_ctx=2048, n_threads=1)) as target,
     ):
 
-        def complete(prompt: Sequence[int], n_most: int) -> Iterator[int]:
+        def complete(prompt: Sequence[int], n_most: int, allows: Allows) -> Generator[int]:
             with lock:
                 served.n_made.append(0)
                 tokens = list(prompt)
@@ -47,7 +57,12 @@ def served_model() -> Generator[ServedModel]:
                     n_reused = target.prefill(np.array(tokens, np.int32), lambda: False)
                     assert n_reused >= 0
                     rest = np.array(tokens[target.n_cached :], np.int32)
-                    token = target.decode(rest, NO_DRAFT).argmax(0)
+                    rows = target.decode(rest, NO_DRAFT)
+                    token = rows.argmax(0)
+                    said = b"".join(map(model.tokenizer.piece, tokens[len(prompt) :]))
+                    if not allows(said, token):
+                        likely = np.argsort(rows.row(0))[::-1].tolist()
+                        token = next(t for t in likely if allows(said, t))
                     target.keep(())
                     served.n_made[-1] += 1
                     tokens.append(token)
@@ -92,8 +107,9 @@ def as_vllm(model: ServedModel) -> dict[str, Route]:
         body, prompt = exchange.body, exchange.body["prompt"]
         ids = prompt if isinstance(prompt, list) else model.with_markers(prompt)
         exchange.begin()
-        made = model.complete(ids, body["max_tokens"])
-        with closing(made):  # type: ignore[arg-type]
+        allowed = body.get("allowed_token_ids")
+        allows = _any if allowed is None else lambda said, token: token in allowed
+        with closing(model.complete(ids, body["max_tokens"], allows)) as made:
             for token in made:
                 text = model.piece(token).decode("utf-8", "replace")
                 choice = {"index": 0, "text": text, "finish_reason": None}
@@ -121,8 +137,20 @@ def as_llama_server(model: ServedModel) -> dict[str, Route]:
         body, prompt = exchange.body, exchange.body["prompt"]
         ids = prompt if isinstance(prompt, list) else model.with_markers(prompt)
         exchange.begin()
-        made = model.complete(ids, body["n_predict"])
-        with closing(made):  # type: ignore[arg-type]
+        grammar = re.fullmatch(
+            r'root ::= "(.*)" \[\^\\x00\]\*', body.get("grammar", 'root ::= "" [^\\x00]*')
+        )
+        assert grammar is not None
+        held = grammar[1].encode().decode("unicode_escape").encode()
+
+        def allows(said: bytes, token: int) -> bool:
+            piece = model.piece(token)
+            both = said + piece
+            return both[: len(held)] == held[: len(both)] and (
+                bool(piece) or len(said) >= len(held)
+            )
+
+        with closing(model.complete(ids, body["n_predict"], allows)) as made:
             for token in made:
                 text = model.piece(token).decode("utf-8", "replace")
                 sent = [token] if body["return_tokens"] else []
@@ -139,7 +167,58 @@ def as_llama_server(model: ServedModel) -> dict[str, Route]:
     }
 
 
-FORMS = {"vllm": as_vllm, "llama-server": as_llama_server}
+def as_ollama(model: ServedModel) -> dict[str, Route]:
+    """The routes of Ollama that are asked for."""
+
+    def show(exchange: Exchange) -> None:
+        about = {"general.parameter_count": 18_000_000, "qwen2.context_length": 2048}
+        exchange.answer({"model_info": about, "capabilities": ["completion", "insert"]})
+
+    def generate(exchange: Exchange) -> None:
+        body = exchange.body
+        ids = model.with_markers(body["prompt"])
+        exchange.begin("application/x-ndjson")
+        with closing(model.complete(ids, body["options"]["num_predict"], _any)) as made:
+            for token in made:
+                text = model.piece(token).decode("utf-8", "replace")
+                exchange.piece(json.dumps({"response": text, "done": False}).encode() + b"\n")
+        end = {"response": "", "done": True, "done_reason": "length"}
+        exchange.piece(json.dumps(end).encode() + b"\n")
+        exchange.end()
+
+    return {
+        "/v1/models": models("library", f"{NAME}:latest"),
+        "/api/version": lambda exchange: exchange.answer({"version": "0.12.3"}),
+        "/api/tags": lambda exchange: exchange.answer({"models": [{"name": f"{NAME}:latest"}]}),
+        "/api/show": show,
+        "/api/generate": generate,
+    }
+
+
+def as_codespec(model: ServedModel) -> dict[str, Route]:
+    """The routes of another codespec that are asked for."""
+    there = {"workspaces": ["w"]}
+    return {
+        **as_llama_server(model),
+        "/v1/models": models("codespec", NAME),
+        "/codespec/workspaces": lambda exchange: exchange.answer(there),
+    }
+
+
+def as_sglang(model: ServedModel) -> dict[str, Route]:
+    """The routes of SGLang that are asked for, by its documentation."""
+    said = as_vllm(model)
+    about = models("sglang", NAME, max_model_len=2048, root="/elsewhere")
+    return {"/v1/models": about, "/v1/completions": said["/v1/completions"]}
+
+
+FORMS = {
+    "vllm": as_vllm,
+    "llama-server": as_llama_server,
+    "codespec": as_codespec,
+    "ollama": as_ollama,
+    "sglang": as_sglang,
+}
 
 
 @contextmanager

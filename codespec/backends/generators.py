@@ -36,6 +36,8 @@ class GeneratorPrompt:
     stop:       stop strings: the engine ends the output before the first of them, and a generator
                 may, too.
     left_s:     seconds until the deadline.
+    held:       bytes that the output has to begin with; only where the generator `holds`.
+    path, workspace: of the document, absolute; "" for none.
     only_reads: True where the prompt is to be prefilled ahead of a request: no output is used.
     """
 
@@ -48,6 +50,9 @@ class GeneratorPrompt:
     stop: tuple[str, ...] = ()
     left_s: Callable[[], float] = lambda: math.inf
     only_reads: bool = False
+    held: bytes = b""
+    path: str = ""
+    workspace: str = ""
 
 
 Stream: TypeAlias = abc.Generator[bytes | Sequence[int], None, Finish]
@@ -63,6 +68,7 @@ class Generator:
     heals:   True if ids are the model's own, so that token healing pays: the engine holds back a
              half-typed word's last token, and asks once more with it where the output does not
              begin with its bytes.
+    holds:   True if it can hold an output to the bytes that it has to begin with.
     reads_ahead: True if it keeps a prompt that it has read, so that `only_reads` pays.
     is_elsewhere: False if no prompt leaves this process. Else what looks like a secret is masked in
              them, and nothing is asked while one is typed.
@@ -72,6 +78,7 @@ class Generator:
     tokenizer: Tokenizer
     n_units: int = 1
     heals: bool = True
+    holds: bool = False
     reads_ahead: bool = False
     is_elsewhere: bool = True
 

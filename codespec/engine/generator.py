@@ -92,6 +92,11 @@ class Streamed(Decoder):
                 asked = self._asked(context, request, due, context.prompt)
                 said = self._said(asked, output, due, paused, context.healed)
                 finish = yield from said
+            if finish is None and self._generator.holds:
+                asked = self._asked(context, request, due, context.prompt)
+                asked = dataclasses.replace(asked, held=context.healed)
+                said = self._said(asked, output, due, paused, context.healed)
+                finish = (yield from said) or "stop"
             if finish is None:
                 held_back = self.tokenizer.encode(context.healed)
                 asked = self._asked(
@@ -122,6 +127,8 @@ class Streamed(Decoder):
             request.sampling,
             request.stop,
             lambda: due.at - self._clock(),
+            path=request.path,
+            workspace=request.workspace,
         )
 
     def _said(

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+from codespec.backends.remote.codespec_server import CodespecServer
 from codespec.backends.remote.inquiry import Inquiry
 from codespec.backends.remote.llama_cpp_server import LlamaCppServer
+from codespec.backends.remote.ollama_server import OllamaServer
 from codespec.backends.remote.openai_server import OpenAIServer, SglangServer, VllmServer
 from codespec.backends.remote.server_address import ServerAddress
 from codespec.backends.remote.server_kind import Served, ServerKind
 from codespec.errors import ModelError
 
 KINDS: tuple[tuple[str, ServerKind], ...] = (
+    ("codespec", CodespecServer()),
     ("vllm", VllmServer()),
     ("llama-server", LlamaCppServer()),
     ("sglang", SglangServer()),
+    ("ollama", OllamaServer()),
     ("openai", OpenAIServer()),
 )
 """Kind by the name that addresses use."""

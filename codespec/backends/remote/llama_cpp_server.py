@@ -53,15 +53,23 @@ class _Made(msgspec.Struct):
     stop_type: str = ""
 
 
+def _beginning(text: str) -> str:
+    """The grammar of all texts that begin with this one."""
+    escaped = "".join(c if c.isalnum() and c.isascii() else f"\\U{ord(c):08X}" for c in text)
+    return f'root ::= "{escaped}" [^\\x00]*'
+
+
 class LlamaCppServer(ServerKind):
     """llama-server."""
 
     name = "llama-server"
+    owner = "llamacpp"
+    hold_texts = True
 
     def served(self, inquiry: Inquiry, model: str) -> Served | None:
         models = inquiry.ask("/v1/models", _LlamaModels)
         found = next((m for m in models.data if model in ("", m.id)), None) if models else None
-        if found is None or found.owned_by != "llamacpp":
+        if found is None or found.owned_by != self.owner:
             return None
         props = inquiry.ask("/props", _Props) or _Props()
         meta = found.meta or _Meta()
@@ -99,7 +107,7 @@ class LlamaCppServer(ServerKind):
             "return_tokens": isinstance(asked.prompt, list),
             **fields,
         }
-        return "/completion", body
+        return "/completion", {**body, "grammar": _beginning(asked.held)} if asked.held else body
 
     def piece(self, line: bytes) -> Piece | None:
         data = data_of(line)

@@ -112,6 +112,7 @@ class VllmServer(OpenAIServer):
     """vLLM, which takes and gives token ids."""
 
     name = "vLLM"
+    hold_tokens = True
     takes_ids = True
     owners = ("vllm",)
 
@@ -124,7 +125,9 @@ class VllmServer(OpenAIServer):
         route, body = super().request(asked)
         # The markers of a prompt in text are special tokens already.
         special = {} if isinstance(asked.prompt, list) else {"add_special_tokens": False}
-        return route, {**body, **special, "return_token_ids": isinstance(asked.prompt, list)}
+        allowed = {"allowed_token_ids": asked.allowed} if asked.allowed else {}
+        gives_ids = isinstance(asked.prompt, list)
+        return route, {**body, **special, **allowed, "return_token_ids": gives_ids}
 
 
 class SglangServer(OpenAIServer):

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
+from functools import cached_property
 
 from codespec.backends.base import Model
 from codespec.backends.byte_tokens import TextGenerator
 from codespec.backends.generators import Generator, GeneratorPrompt, Stream
+from codespec.backends.remote.beginnings import Beginnings
 from codespec.backends.remote.connection import AbandonedError, ServerClient
 from codespec.backends.remote.control_texts import PromptSpeller, known_controls
 from codespec.backends.remote.failures import (
@@ -49,14 +51,22 @@ class _FromServer(Generator):
             lambda: self._asked(prompt, cancelled), self._breaker, cancelled, prompt.left_s
         )
 
-    def _asked(self, prompt: GeneratorPrompt, cancelled: Callable[[], bool]) -> Stream:
-        asked = ServerRequest(
-            self._served.model,
+    def _request(self, prompt: GeneratorPrompt) -> ServerRequest:
+        return ServerRequest(
+            self._served,
             self._prompt(prompt),
             prompt.max_tokens,
             prompt.sampling,
+            self.info.n_ctx // self.n_units,
             prompt.only_reads,
+            path=prompt.path,
+            workspace=prompt.workspace,
         )
+
+    def _asked(self, prompt: GeneratorPrompt, cancelled: Callable[[], bool]) -> Stream:
+        return self._said(self._request(prompt), cancelled)
+
+    def _said(self, asked: ServerRequest, cancelled: Callable[[], bool]) -> Stream:
         route, body = self._kind.request(asked)
         try:
             for line in self._client.lines(route, body, cancelled):
@@ -69,6 +79,9 @@ class _FromServer(Generator):
                     return piece.finish
         except AbandonedError:
             return "cancelled"
+        finally:
+            # A connection whose answer was left cannot be used again.
+            self._client.open_ahead()
         raise ServerError(ServerFailure.CUT_OFF)
 
     def close(self) -> None:
@@ -110,12 +123,15 @@ class TokensFromServer(_FromServer):
             file_bytes=0,
             backend=kind.name,
         )
+        self.holds = served.takes_ids and (kind.hold_texts or kind.hold_tokens)
         special = vocabulary.special_tokens
         markers = {token: text for text, token in special.items()}
         self._speller = PromptSpeller(self.tokenizer, markers, special)
 
     def text(self, tokens: Tokens) -> str:
-        return self._speller.text(tokens.tolist())
+        ids = tokens.tolist()
+        begins = self._kind.begins_texts and ids[:1] == [self.info.bos]
+        return self._speller.text(ids[1:] if begins else ids)
 
     def _prompt(self, prompt: GeneratorPrompt) -> str | list[int]:
         return prompt.tokens.tolist() if self._served.takes_ids else prompt.text
@@ -126,6 +142,41 @@ class TokensFromServer(_FromServer):
         if not all(0 <= token < self.info.n_vocab for token in piece.ids):
             raise ServerError(ServerFailure.NOT_UNDERSTOOD, "ids that its vocabulary lacks")
         return piece.ids
+
+    def _asked(self, prompt: GeneratorPrompt, cancelled: Callable[[], bool]) -> Stream:
+        asked = self._request(prompt)
+        if not prompt.held:
+            return self._said(asked, cancelled)
+        if self._kind.hold_texts:
+            # Bytes of a half character are no text: what follows them is compared by the engine.
+            held = prompt.held.decode("utf-8", "ignore")
+            return self._said(dataclasses.replace(asked, held=held), cancelled)
+        return self._token_by_token(asked, prompt.held, cancelled)
+
+    def _token_by_token(
+        self, asked: ServerRequest, held: bytes, cancelled: Callable[[], bool]
+    ) -> Stream:
+        """The output that begins with `held`: each of its first tokens is chosen among those that
+        fit, as `context.healing` does with a target's."""
+        while held:
+            allowed = self._beginnings.fitting(held)
+            one = dataclasses.replace(asked, max_tokens=1, allowed=allowed)
+            said = list[int]()
+            for piece in self._said(one, cancelled):
+                said += self.tokenizer.encode(piece).tolist() if isinstance(piece, bytes) else piece
+            if len(said) != 1:
+                return "stop"
+            yield said
+            held = held[len(self.tokenizer.piece(said[0])) :]
+            prompt = [*asked.prompt, *said]
+            asked = dataclasses.replace(
+                asked, prompt=prompt, max_tokens=max(1, asked.max_tokens - 1)
+            )
+        return (yield from self._said(asked, cancelled))
+
+    @cached_property
+    def _beginnings(self) -> Beginnings:
+        return Beginnings(self.tokenizer, self.info.n_vocab)
 
     def close(self) -> None:
         super().close()

@@ -18,6 +18,7 @@ class Served:
         parameters, and of its vocabulary.
     takes_ids: True if prompts may be token ids; the output then is, too.
     files:  paths of the model's file or folder, as the server's machine names them.
+    workspaces: names of workspaces that it has an index of.
     """
 
     kind: str
@@ -27,17 +28,34 @@ class Served:
     n_vocab: int = 0
     takes_ids: bool = False
     files: tuple[str, ...] = ()
+    workspaces: frozenset[str] = frozenset()
 
 
-class ServerRequest(NamedTuple):
-    """A request for a continuation. prompt: text or ids. max_tokens: most tokens, 1 or more.
-    only_reads: True if the prompt is to be prefilled, and nothing more."""
+@dataclass(frozen=True, slots=True)
+class ServerRequest:
+    """A request for a continuation.
 
-    model: str
+    prompt: text or ids. max_tokens: most tokens, 1 or more. n_ctx: tokens of context that it needs.
+    only_reads: True if the prompt is to be prefilled, and nothing more.
+    held: text that the output has to begin with; only for kinds that `hold_texts`.
+    allowed: the only ids that its token may have; only for kinds that `hold_tokens`.
+    path, workspace: the document here, "" for none.
+    """
+
+    served: Served
     prompt: str | list[int]
     max_tokens: int
     sampling: SamplingParams
+    n_ctx: int = 0
     only_reads: bool = False
+    held: str = ""
+    allowed: tuple[int, ...] = ()
+    path: str = ""
+    workspace: str = ""
+
+    @property
+    def model(self) -> str:
+        return self.served.model
 
 
 class Piece(NamedTuple):
@@ -53,6 +71,12 @@ class ServerKind:
     """A kind of server. A subclass needs all of these but `tokens`."""
 
     name: str
+    hold_texts: bool = False
+    """True if it holds an output to a text that it has to begin with."""
+    hold_tokens: bool = False
+    """True if it chooses a token among ids that it is given."""
+    begins_texts: bool = False
+    """True if it puts the token that a text begins with before each prompt in text."""
 
     def served(self, inquiry: Inquiry, model: str) -> Served | None:
         """The model of this name, "" for the server's first, as the server describes it; None where

@@ -19,6 +19,7 @@ from codespec.backends.remote.server_kind import Served, ServerKind
 from codespec.config import ServerSettings
 from codespec.errors import ModelError
 from codespec.models import elsewhere
+from codespec.models.resolve import listed, name_in
 
 PROBE = "def f(x):\n    return {'ä': [x, 1_000]}\n\n\tif (a != b) {}  // λ"
 """Text whose tokens tell one vocabulary from another."""
@@ -75,9 +76,11 @@ def _opened(where: str) -> Model:
 
 
 def _paths_here(served: Served, address: ServerAddress) -> list[str]:
-    """Files on this machine that may hold the vocabulary: those of a server that runs here."""
-    if not address.is_loopback:
-        return []
-    kept = elsewhere.by_name(served.model) if served.kind == "Ollama" else None
-    paths = [*served.files, *([str(kept.path)] if kept is not None else [])]
+    """Files on this machine that may hold the vocabulary: those of a server that runs here, and
+    models of the same name."""
+    named = [listed(name_in(where)) for where in (served.model, *served.files)]
+    paths = [str(path) for path in named if path is not None]
+    if address.is_loopback:
+        kept = elsewhere.by_name(served.model)
+        paths += [*served.files, *([str(kept.path)] if kept is not None else [])]
     return [path for path in paths if os.path.isabs(path) and os.access(path, os.R_OK)]
