@@ -267,6 +267,11 @@ class Model:
         """Ids of the tokens that a prompt may spell and a document does not hold, by spelling."""
         return {}
 
+    @property
+    def chat_template(self) -> str:
+        """Template of chats in the model's file, in Jinja; "" for a model without one."""
+        return ""
+
     def chat_prompt(self, messages: Sequence[tuple[str, str]]) -> str | None:
         """Prompt for the next message of a chat, special tokens spelled out; None for a model
         without a chat template. messages: (role, text) each, at least one."""

@@ -1,5 +1,4 @@
-"""Request bodies of HTTP clients: the fields of OpenAI's completions and chats and of
-llama.cpp's infill.
+"""Request bodies of HTTP clients: the fields of OpenAI's completions and chats, and of all texts.
 
 null means the default, whatever the field; an integer may be written 16.0. A field that would
 change the text and cannot be honoured is an error that names it (`unsupported`). Others that are
@@ -20,7 +19,6 @@ from codespec.config import CompletionSettings
 from codespec.http.field_error import FieldError
 from codespec.http.unsupported import refuse_unsupported
 from codespec.limits import (
-    Count,
     CountOrAll,
     Name,
     NotRead,
@@ -28,7 +26,6 @@ from codespec.limits import (
     Share,
     Text,
     at_most,
-    between,
     is_deeper,
 )
 from codespec.requests import (
@@ -268,29 +265,20 @@ class ChatBody(OpenAIBody, kw_only=True):
             raise FieldError("verbatim", "a chat has verbatim answers; leave it out")
 
 
-class _Extra(msgspec.Struct):
-    text: Text
-    filename: PathText | None = ""
-
-
-class InfillBody(Body, kw_only=True):
-    """Body of POST /infill."""
-
-    input_prefix: Text = ""
-    input_suffix: Text = ""
-    input_extra: Annotated[list[_Extra], at_most(limits.FILES)] = []
-    prompt: Text = ""  # what stands before the cursor in its line
-    n_indent: Count = 0
-    t_max_predict_ms: Annotated[float, between(-1, limits.MILLISECONDS)] = 0.0
-    response_fields: Annotated[list[Name], at_most(limits.NAMES)] | None = None
-
-
 _Body = TypeVar("_Body", bound=Body)
+_Fields = TypeVar("_Fields", bound=msgspec.Struct)
 
 
 def read(raw: bytes, kind: type[_Body], inner: str = "") -> _Body:
-    """Decode and check a body. inner: field whose object's fields count as the body's own. Raises:
-    FieldError."""
+    """Decode and check a body. inner: see `fields_of`. Raises: FieldError."""
+    body = fields_of(raw, kind, inner)
+    body.check()
+    return body
+
+
+def fields_of(raw: bytes, kind: type[_Fields], inner: str = "") -> _Fields:
+    """Decode a body, within the bounds of its fields. inner: field whose object's fields count as
+    the body's own. Raises: FieldError."""
     try:
         fields = msgspec.json.decode(_whole_characters(raw))
         if is_deeper(fields):
@@ -299,7 +287,7 @@ def read(raw: bytes, kind: type[_Body], inner: str = "") -> _Body:
             pairs = _with_inner(cast("dict[str, Any]", fields), inner).items()
             fields = {name: _whole(value) for name, value in pairs if value is not None}
             refuse_unsupported(fields, kind.__struct_fields__)
-        body = msgspec.convert(fields, kind)
+        return msgspec.convert(fields, kind)
     except msgspec.ValidationError as e:
         # Names fields and types, never text; of what an object in a field lacks, the place first.
         place = re.search(r" - at `\$\.?(\w*)", str(e)) or re.search(
@@ -311,8 +299,6 @@ def read(raw: bytes, kind: type[_Body], inner: str = "") -> _Body:
     except (msgspec.DecodeError, UnicodeDecodeError) as e:
         detail = str(e) if isinstance(e, msgspec.DecodeError) else type(e).__name__
         raise FieldError("", f"the body is not JSON: {detail}") from None
-    body.check()
-    return body
 
 
 def _with_inner(fields: dict[str, Any], inner: str) -> dict[str, Any]:

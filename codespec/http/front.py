@@ -10,9 +10,10 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from typing import TypeVar
 
 from codespec import limits
 from codespec.config import Settings
@@ -26,6 +27,7 @@ from codespec.http.dialects.base import Dialect, Question, Route, Tells
 from codespec.http.dialects.registry import paths, route_of
 from codespec.http.exchange import HttpReply, Receive, Scope, Send, left, read_body
 from codespec.http.field_error import FieldError
+from codespec.http.vocabularies import Vocabularies, Vocabulary
 from codespec.http.wrong_keys import WrongKeys
 from codespec.models.resolve import name_in
 from codespec.requests import Completion, CompletionRequest, Progress
@@ -33,6 +35,8 @@ from codespec.suggest.until import Until
 from codespec.system.log_privacy import outline
 
 log = logging.getLogger(__name__)
+
+_T = TypeVar("_T")
 
 MAX_WAITING = limits.HTTP_WAITING
 MAX_WAITING_OF_ONE = limits.HTTP_WAITING_OF_ONE
@@ -51,6 +55,7 @@ class HttpFront:
         self._daemon = CurrentClient(settings)
         self._waiting = Counter[str]()  # by key
         self._wrong_keys = WrongKeys()
+        self._vocabularies = Vocabularies()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         api, route, rest = route_of(scope["path"])
@@ -132,6 +137,15 @@ class HttpFront:
     @property
     def daemon(self) -> wire.StateChanged:
         return self._daemon.state
+
+    @property
+    def is_busy(self) -> bool:
+        return self._waiting.total() > 0
+
+    async def of_vocabulary(self, question: Callable[[Vocabulary], _T]) -> _T:
+        """The answer to a question about the vocabulary of the model that completes."""
+        self.check_ready()
+        return await self._vocabularies.ask(self.settings.model, question)
 
     def check_ready(self, *, is_known: bool = True) -> str:
         """A warning for whoever runs the server. Raises: Refused while no model is ready."""
@@ -240,6 +254,7 @@ class HttpFront:
 
     async def close(self) -> None:
         """Close the connections to the daemon, which goes on."""
+        self._vocabularies.close()
         await self._daemon.close()
 
 

@@ -21,20 +21,37 @@ from codespec.daemon.address import Address
 from codespec.daemon.payload import unpack_edit_request, unpack_request
 from codespec.errors import CodespecError
 from codespec.http.access import Access, Refused
-from codespec.http.bodies import Body, BodyDocument, ChatBody, CompletionsBody, InfillBody, read
+from codespec.http.bodies import (
+    Body,
+    BodyDocument,
+    ChatBody,
+    CompletionsBody,
+    fields_of,
+    read,
+)
 from codespec.http.dialects.completions import OpenAICompletions
 from codespec.http.dialects.mistral import FimBody
 from codespec.http.dialects.ollama_bodies import GenerateBody, OllamaChatBody, ShowBody
 from codespec.http.field_error import FieldError
+from codespec.http.llama_bodies import (
+    CompletionBody,
+    DetokenizeBody,
+    InfillBody,
+    TokenizeBody,
+)
 from codespec.next_edit import NextEditRequest
 from codespec.requests import CompletionRequest
 from codespec.rules.open_files import OpenFileRules
 from tests.e2e.test_daemon_server import converse, hello, serving, streams
 from tests.supervised import supervised
 
-BODIES = (CompletionsBody, ChatBody, InfillBody, GenerateBody, OllamaChatBody, ShowBody, FimBody)
+BODIES = (
+    *(CompletionsBody, ChatBody, InfillBody, CompletionBody),
+    *(GenerateBody, OllamaChatBody, ShowBody, FimBody),
+)
+FIELDS = (TokenizeBody, DetokenizeBody)
 UNPACK = {CompletionRequest: unpack_request, NextEditRequest: unpack_edit_request}
-SAID = (*get_args(wire.FromClient), *UNPACK, *BODIES)
+SAID = (*get_args(wire.FromClient), *UNPACK, *BODIES, *FIELDS)
 MIB = 1 << 20
 
 
@@ -83,6 +100,8 @@ def edges(kind: inspect.Type) -> Iterator[tuple[Any, Any, str]]:
         )
         if isinstance(kind.item_type, inspect.DataclassType):
             item = {"source": "buffers", "path": "x", "text": "x", "old": "x", "role": "user"}
+        if any(isinstance(leaf, inspect.IntType) for _, leaf in leaves(kind.item_type)):
+            item = 0
         n = kind.max_length
         yield [item] * n, [item] * (n + 1), str(n)
 
@@ -90,12 +109,14 @@ def edges(kind: inspect.Type) -> Iterator[tuple[Any, Any, str]]:
 def message_with(where: str, value: Any, base: dict[str, Any]) -> dict[str, Any]:
     """`base`, and the value at that place."""
     name, _, rest = where.partition(".")
-    is_item, name = name.endswith("[]"), name.removesuffix("[]")
+    n_lists, name = name.count("[]"), name.replace("[]", "")
     inner = value if not rest else message_with(rest, value, {})
-    if is_item and rest:
+    if n_lists and rest:
         other = {"text": "x", "source": "buffers", "path": "x", "old": "x", "role": "user"}
         inner = {**other, **inner}
-    return {**base, name: [inner] if is_item else inner}
+    for _ in range(n_lists):
+        inner = [inner]
+    return {**base, name: inner}
 
 
 @pytest.mark.parametrize("kind", SAID, ids=lambda kind: kind.__name__)
@@ -119,8 +140,10 @@ CASES = [
 def test_just_what_is_allowed(
     kind: type, where: str, allowed: Any, refused: Any, bound: str
 ) -> None:
-    if kind in BODIES:
+    is_body = kind in (*BODIES, *FIELDS)
+    if is_body:
         base: dict[str, Any] = {"prompt": "x", "messages": [{"role": "user", "content": "x"}]}
+        base |= {"content": "x"} if kind is TokenizeBody else {}
     else:
         base = {"prefix": "", "type": kind.__name__, "id": 1, "version": "", "settings": {}}
         base |= {"document": "", "request": {}}
@@ -133,6 +156,8 @@ def test_just_what_is_allowed(
         message = message_with(where, value, base)
         if kind in BODIES:
             read(msgspec.json.encode(message), kind)
+        elif kind in FIELDS:
+            fields_of(msgspec.json.encode(message), kind)
         elif kind in UNPACK:
             UNPACK[kind](msgspec.Raw(msgspec.msgpack.encode(message)))
         else:
@@ -150,7 +175,7 @@ def test_just_what_is_allowed(
     assert why is None or any(word in str(why) for word in ("not supported", "need ", "needs "))
     why = why_not(refused)
     assert why is not None
-    name = where.split(".")[-1].removesuffix("[]") if kind not in BODIES else where.split("[")[0]
+    name = where.split(".")[-1].removesuffix("[]") if not is_body else where.split("[")[0]
     assert name in why.message
     assert bound in why.message
     assert why.hint != ""

@@ -157,7 +157,9 @@ def test_it_is_said_when_not_all_of_the_prompt_was_read(dialect: DialectReader) 
     for n_left_out in (0, 7):
         said = requested(asked).insertion("y")
         completion = Completion(said, "stop", trace=Trace(n_left_out=n_left_out))
-        assert asked.answer([completion])["truncated"] == bool(n_left_out)
+        answer = asked.answer([completion])
+        assert isinstance(answer, dict)
+        assert answer["truncated"] == bool(n_left_out)
 
 
 DIALECTS: list[DialectReader] = [Infill, OpenAICompletions]

@@ -1,4 +1,4 @@
-"""Fields of HTTP requests, as clients write them, and of llama.cpp's answers."""
+"""Fields of HTTP requests, as clients write them, and of answers of llama-server's infill."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ def infill(**fields: object) -> tuple[CompletionRequest, dict[str, Any]]:
     asked = Infill(json.dumps({"input_prefix": "x = ", **fields}).encode(), "m")
     [request] = asked.requests(CompletionSettings(max_tokens=7))
     said = Completion(request.insertion("a\nb"), "stop", trace=Trace(model="m", n_ctx=99))
-    return request, asked.answer([said])
+    answer = asked.answer([said])
+    assert isinstance(answer, dict)
+    return request, answer
 
 
 def test_the_settings_of_an_answer_are_those_of_its_request() -> None:
@@ -40,7 +42,8 @@ def test_the_settings_of_an_answer_are_those_of_its_request() -> None:
         "stop": ["b"],
     }
     _, answer = infill(**given)
-    expected = {**given, "n_ctx": 99, "max_tokens": 9, "stream": False}
+    acting = ["penalties", "temperature", "top_k", "top_p", "min_p"]
+    expected = {**given, "n_ctx": 99, "max_tokens": 9, "stream": False, "samplers": acting}
     assert answer["generation_settings"] == expected
     assert answer["has_new_line"]
     request, answer = infill(top_p=0, top_k=-1)
@@ -53,7 +56,9 @@ def test_the_settings_of_an_answer_are_those_of_its_request() -> None:
 def test_a_context_that_is_not_known_is_not_told() -> None:
     asked = Infill(b"{}", "m")
     asked.requests(CompletionSettings())
-    assert "n_ctx" not in asked.answer([Completion(finish="length")])["generation_settings"]
+    answer = asked.answer([Completion(finish="length")])
+    assert isinstance(answer, dict)
+    assert "n_ctx" not in answer["generation_settings"]
 
 
 def test_an_empty_list_of_fields_asks_for_all() -> None:

@@ -285,6 +285,11 @@ class LoadedModel(Model):
             if text and lib.llama_vocab_get_attr(self.vocab, token) & kinds
         }
 
+    @property
+    def chat_template(self) -> str:
+        template: bytes | None = lib.llama_model_chat_template(self.handle, None)
+        return (template or b"").decode("utf-8", "replace")
+
     def chat_prompt(self, messages: Sequence[tuple[str, str]]) -> str | None:
         template = lib.llama_model_chat_template(self.handle, None)
         if not template:

@@ -14,11 +14,13 @@ from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 from codespec.config import CompletionSettings, Settings
 from codespec.daemon import wire
 from codespec.http.bodies import Body, BodyDocument
+from codespec.http.vocabularies import Vocabulary
 from codespec.requests import Completion, CompletionRequest
 
 Json: TypeAlias = dict[str, Any]
 Event: TypeAlias = "Json | str"
 _B = TypeVar("_B", bound=Body)
+_T = TypeVar("_T")
 
 
 class Dialect(Protocol):
@@ -47,7 +49,7 @@ class Dialect(Protocol):
         streamed. Workspace and path are left to `Access.place`."""
         ...
 
-    def answer(self, completions: Sequence[Completion]) -> Json:
+    def answer(self, completions: Sequence[Completion]) -> Json | list[Json]:
         """The whole answer. completions: those of all requests, in their order."""
         ...
 
@@ -85,6 +87,16 @@ class ServerState(Protocol):
         ready."""
         ...
 
+    @property
+    def is_busy(self) -> bool:
+        """True while a text is being written, or waits to be."""
+        ...
+
+    async def of_vocabulary(self, question: Callable[[Vocabulary], _T]) -> _T:
+        """The answer to a question about the vocabulary of the model that completes. Raises:
+        Refused while no model is ready, and for one that tells nothing of its vocabulary."""
+        ...
+
     def models(self) -> list[str]:
         """Names of the model that completes, and of the next-edit model where there is one. Raises:
         Refused while no model is ready."""
@@ -114,7 +126,7 @@ class Tells:
     """A route to anything else, in JSON or plain text. method: "GET", or "POST" for questions with
     a body. is_public: also for clients without a key, by GET."""
 
-    answer: Callable[[Question], Awaitable[Json | str]]
+    answer: Callable[[Question], Awaitable[Json | list[Json] | str]]
     method: str = "GET"
     is_public: bool = False
 

@@ -1,0 +1,80 @@
+"""llama-server's routes beside infill, asked of the front as its clients ask them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from codespec.config import load_settings
+from codespec.models.bundled_pair import BUNDLED_TARGET, bundled
+from tests.e2e.conftest import Home, until
+from tests.http_client import Front, front_of, refusal
+
+TEXT = "def add(a, b):\n    return"
+
+
+@pytest.fixture
+def front(home: Home) -> Iterator[Front]:
+    with front_of(home.path) as found:
+        until(lambda: found.ask("/health")[0] == 200)
+        yield found
+
+
+def test_a_completion_of_text_of_tokens_and_streamed_is_the_same(front: Front) -> None:
+    asked = {"n_predict": 64, "stop": ["no such text", "\n"], "temperature": 0.0}
+    status, whole = front.ask("/completion", {**asked, "prompt": TEXT})
+    assert status == 200
+    assert whole["content"]
+    assert (whole["stop_type"], whole["stopping_word"]) == ("word", "\n")
+    assert whole["prompt"] == TEXT
+    assert whole["generation_settings"]["n_ctx"] == load_settings().model.window(0)
+
+    tokens = front.ask("/tokenize", {"content": TEXT, "add_special": True})[1]["tokens"]
+    assert len(tokens) == whole["tokens_evaluated"]
+    for prompt in (
+        tokens,
+        [*tokens[:2], front.ask("/detokenize", {"tokens": tokens[2:]})[1]["content"]],
+    ):
+        found = front.ask("/completions", {**asked, "prompt": prompt})[1]
+        assert found["content"] == whole["content"]
+
+    *parts, last = front.stream("/completion", {**asked, "prompt": TEXT})
+    assert "".join(part["content"] for part in (*parts, last)) == whole["content"]
+    assert [part["stop"] for part in (*parts, last)] == [*(False for _ in parts), True]
+    assert last["stopping_word"] == "\n"
+
+    several = front.ask("/completion", {**asked, "prompt": [TEXT, [*tokens]]})[1]
+    assert [(said["index"], said["content"]) for said in several] == [
+        (0, whole["content"]),
+        (1, whole["content"]),
+    ]
+    refusal(front.ask("/completion", {"prompt": [1 << 29]}), 400, "token", "go up to")
+    refusal(front.ask("/completion", {"prompt": TEXT * 2000}), 400, "tokens", "model.n_ctx")
+
+
+def test_the_server_tells_of_itself_and_of_nobodys_text(front: Front) -> None:
+    secret = "unmistakable_name"
+    front.ask("/completion", {"prompt": f"{secret} = ", "n_predict": 2})
+    status, props = front.ask("/props")
+    assert status == 200
+    n_ctx = load_settings().model.window(0)
+    assert props["default_generation_settings"]["n_ctx"] == n_ctx
+    assert props["total_slots"] == 1
+    assert props["model_path"] == bundled(BUNDLED_TARGET).name
+    status, slots = front.ask("/slots")
+    assert status == 200
+    assert [(slot["id"], slot["n_ctx"], slot["is_processing"]) for slot in slots] == [
+        (0, n_ctx, False)
+    ]
+    told = f"{props} {slots}"
+    assert secret not in told
+    assert "/" not in props["model_path"]
+    pieces = front.ask("/tokenize", {"content": "é=<|fim_prefix|>", "with_pieces": True})[1]
+    assert pieces["tokens"][-1]["piece"] == "<|fim_prefix|>"
+    raw = [piece["piece"] for piece in pieces["tokens"][:-1]]
+    assert b"".join(p.encode() if isinstance(p, str) else bytes(p) for p in raw).decode() == "é="
+    for path in ("/v1/embeddings", "/embedding", "/rerank"):
+        refusal(front.ask(path, {"input": "x"}), 501, "codespec")
+    refusal(front.ask("/apply-template", {"messages": [{"role": "user", "content": "x"}]}), 400)
+    refusal(front.ask("/tokenize", {"content": 1}), 400, "content")
