@@ -8,6 +8,7 @@ import ipaddress
 import os
 import re
 import socket
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -87,13 +88,22 @@ class Access:
             raise Refused(403, "web pages are not answered")
         return ""
 
+    @property
+    def by_name(self) -> dict[str, str]:
+        """The workspaces by the names of their folders, for clients on machines where they are
+        elsewhere; those of one name are left out."""
+        names = Counter(map(os.path.basename, self.workspaces))
+        found = {os.path.basename(workspace): workspace for workspace in self.workspaces}
+        return {name: folder for name, folder in found.items() if name and names[name] == 1}
+
     def place(self, document: BodyDocument) -> tuple[str, str]:
         """(workspace, path) of a request's document. No folder outside the workspaces is looked at
         on the way. Raises: Refused."""
         if document.workspace is None:
             workspace = self.workspaces[0] if self.workspaces else ""
         else:
-            workspace = document.workspace and os.path.normpath(document.workspace)
+            named = self.by_name.get(document.workspace, document.workspace)
+            workspace = named and os.path.normpath(named)
             if workspace and workspace not in self.workspaces:
                 raise Refused(403, "the server was not started with this --workspace", "workspace")
         if not document.path:

@@ -248,6 +248,11 @@ class HttpFront:
             asking.cancel()
             await asyncio.gather(asking, return_exceptions=True)
 
+    @property
+    def workspace_names(self) -> list[str]:
+        """Names by which requests may name workspaces."""
+        return list(self._access.by_name)
+
     def start(self) -> None:
         """Begin to start or join the daemon."""
         self._daemon.connect()

@@ -237,6 +237,10 @@ def test_only_the_servers_workspaces_may_be_named(home) -> None:
         assert front.text(prompt="on", path=f"{home.workspace}/a.py") == "[on|]"
         assert front.text(prompt="on", workspace=str(home.workspace)) == "[on|]"
         assert front.text(prompt="on", workspace="") == "[on|]"
+        # On a client's machine it is elsewhere, and known by its name.
+        name = home.workspace.name
+        assert front.ask("/codespec/workspaces") == (200, {"workspaces": [name]})
+        assert front.text(prompt="on", workspace=name, path="a.py") == "[on|]"
         for workspace in (str(other), "/", str(home.workspace / ".." / "other"), ".", "~"):
             answer = front.ask("/v1/completions", {"prompt": "on", "workspace": workspace})
             refusal(answer, 403, "workspace")

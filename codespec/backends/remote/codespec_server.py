@@ -20,7 +20,7 @@ class _Workspaces(msgspec.Struct):
     workspaces: list[str]
 
 
-class CodespecServer(LlamaCppServer):
+class OtherCodespec(LlamaCppServer):
     """`codespec daemon http`."""
 
     name = "codespec"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from codespec.backends.remote.codespec_server import CodespecServer
+from codespec.backends.remote.codespec_server import OtherCodespec
 from codespec.backends.remote.inquiry import Inquiry
 from codespec.backends.remote.llama_cpp_server import LlamaCppServer
 from codespec.backends.remote.ollama_server import OllamaServer
@@ -12,7 +12,7 @@ from codespec.backends.remote.server_kind import Served, ServerKind
 from codespec.errors import ModelError
 
 KINDS: tuple[tuple[str, ServerKind], ...] = (
-    ("codespec", CodespecServer()),
+    ("codespec", OtherCodespec()),
     ("vllm", VllmServer()),
     ("llama-server", LlamaCppServer()),
     ("sglang", SglangServer()),

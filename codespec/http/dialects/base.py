@@ -81,6 +81,9 @@ class ServerState(Protocol):
     @property
     def daemon(self) -> wire.StateChanged: ...
 
+    @property
+    def workspace_names(self) -> list[str]: ...
+
     def check_ready(self, *, is_known: bool = True) -> str:
         """A warning for whoever runs the server, "" for none. is_known: False for a client without
         a key, which is told nothing of files on this machine. Raises: Refused while no model is

@@ -5,10 +5,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from codespec.http.dialects import llama_server, mistral, ollama, openai
+from codespec.http.dialects import codespec_clients, llama_server, mistral, ollama, openai
 from codespec.http.dialects.base import Api, Route
 
-APIS: tuple[Api, ...] = (openai.API, openai.CHATS, llama_server.API, ollama.API, mistral.API)
+APIS: tuple[Api, ...] = (
+    openai.API,
+    openai.CHATS,
+    llama_server.API,
+    ollama.API,
+    mistral.API,
+    codespec_clients.API,
+)
 """The first one's errors answer for paths of none."""
 
 _ROUTES = {path: (api, route) for api in APIS for path, route in api.routes.items()}
