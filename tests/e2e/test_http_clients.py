@@ -1,19 +1,22 @@
-"""Exchanges of HTTP clients whose code no registry has: their bodies as sent, and every field of
-the answer that their code reads. The file names that code, which was run once."""
+"""Exchanges of HTTP clients whose code the tests do not run: their bodies as sent, and every field
+of the answer that their code reads. The files name that code, and say whether it was run once."""
 
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 from codespec.config import load_settings
 from tests.e2e.conftest import Home, until
-from tests.http_client import front_of
+from tests.http_client import Front, events, front_of
 
-CLIENTS = json.loads(Path(__file__).with_name("http_clients.json").read_text("utf-8"))
+CLIENTS: dict[str, Any] = {
+    client: about
+    for file in ("http_clients.json", "fim_clients.json")
+    for client, about in json.loads(Path(__file__).with_name(file).read_text("utf-8")).items()
+}
 TYPES: dict[str, tuple[type, ...]] = {"string": (str,), "number": (int, float)}
 
 
@@ -26,21 +29,27 @@ def field(answer: Any, path: str) -> Any:
     return answer
 
 
-@pytest.mark.parametrize("client", CLIENTS)
-def test_every_field_that_a_client_reads_is_there(client: str, home: Home) -> None:
+def answers(front: Front, path: str, body: Any) -> list[Any]:
+    """The objects of an answer: one, or those of a stream."""
+    with closing(front.begin(path, body)) as connection:
+        response = connection.getresponse()
+        kind, said = response.headers["Content-Type"], response.read()
+    assert response.status == 200, (path, said)
+    if kind == "text/event-stream":
+        return [event for event in events(said) if event != "[DONE]"]
+    return [json.loads(line) for line in said.splitlines()]
+
+
+def test_every_field_that_a_client_reads_is_there(home: Home) -> None:
     with front_of(home.path) as front:
         until(lambda: front.ask("/health")[0] == 200)
-        for exchange in CLIENTS[client]["exchanges"]:
-            path, body = exchange["path"], exchange["body"]
-            if body is not None and body.get("stream"):
-                answer = front.stream(path, body)[0]
-            else:
-                status, answer = front.ask(path, body)
-                assert status == 200, answer
-            for read in exchange["reads"]:
-                value = field(answer, read["field"])
-                assert isinstance(value, TYPES[read["type"]]), read
-                assert not isinstance(value, bool)
+        for client, about in CLIENTS.items():
+            for exchange in about["exchanges"]:
+                found = answers(front, exchange["path"], exchange["body"])
+                for read in exchange["reads"]:
+                    value = field(found[-1 if read.get("event") == "last" else 0], read["field"])
+                    assert isinstance(value, TYPES[read["type"]]), (client, read)
+                    assert not isinstance(value, bool), (client, read)
 
 
 def test_what_llama_vscode_shows_is_true(home: Home) -> None:
