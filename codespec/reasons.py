@@ -57,6 +57,7 @@ class NoSuggestion(Reason):
         "daemon_ended",
         "the daemon ended during the request; ask again, or see: codespec daemon logs",
     )
+    SERVER_AWAY = "server_away", "the server of the model does not answer"
     FAILED = "failed", "the daemon cannot answer"
 
 

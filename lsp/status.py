@@ -65,11 +65,14 @@ class StatusReporter:
 
     def _now(self) -> dict[str, object] | None:
         status = self._error or self._paused or self._state
-        if status is None or status is not self._state or status["kind"] != "Normal":
+        if status is None or status is not self._state:
             return status
-        if self._is_ready:
+        kind = status["kind"]
+        if self._is_ready and kind in ("Normal", "Warning"):
             return {**status, "message": "a suggestion is ready", "suggestion": True}
-        return {**status, "message": f"{status['message']}; {SAVING}"} if self._saves else status
+        if self._saves and kind == "Normal":
+            return {**status, "message": f"{status['message']}; {SAVING}"}
+        return status
 
     def _show(self) -> None:
         status = self._now()
@@ -81,13 +84,17 @@ class StatusReporter:
 def status_of(change: StateChanged) -> dict[str, object]:
     """Params of the notification."""
     busy, kind, _ = _WORDS[change.state]
+    if change.state == "ready" and change.reason:
+        kind = "Warning"
     return {"busy": busy, "kind": kind, "message": words_of(change)}
 
 
 def words_of(change: StateChanged) -> str:
     """The daemon's state in a sentence for people."""
     words = _WORDS[change.state][2]
-    detail = change.model if change.state == "ready" else change.reason
+    detail = change.reason
+    if change.state == "ready":
+        detail = f"{change.model}; {detail}" if detail else change.model
     if change.hint:
         detail = f"{detail}. {change.hint}"
     if change.state == "stopping":

@@ -21,7 +21,11 @@ from codespec.types import Finish, ModelInfo, SamplingParams, Tokenizer, Tokens
 
 class UnavailableError(ModelError):
     """A generator that does not answer now, through no fault of the request: it may answer later,
-    and another model at once."""
+    and another model at once. words: see `Generator.trouble`."""
+
+    def __init__(self, message: str, hint: str = "", words: str = "") -> None:
+        super().__init__(message, hint)
+        self.words = words or message
 
 
 @dataclass(frozen=True, slots=True)

@@ -225,12 +225,15 @@ class WorkerKeeper:
         useful = False
         try:
             while failure is None and (message := await worker.read()) is not None:
-                if isinstance(message, wire.Ready):
+                if isinstance(message, wire.Ready) and self.ready is not None:
+                    self.ready = message
+                    self._set_state("ready", message.notice)
+                elif isinstance(message, wire.Ready):
                     self.ready = message
                     cache_bytes = self.settings.index.max_cache_bytes
                     beside = policy.beside_bytes
                     self._budget = MemoryBudget.of(worker.pid, message, cache_bytes, beside)
-                    self._set_state("ready")
+                    self._set_state("ready", message.notice)
                 elif isinstance(message, wire.Loading):
                     self.progress = message.share
                     self._on_state()

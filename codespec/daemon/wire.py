@@ -176,7 +176,8 @@ class Failed(Message, frozen=True):
 
 
 class StateChanged(Message, frozen=True):
-    """A change of the daemon's state. hint: the next step, if something is wrong. progress: share
+    """A change of the daemon's state. reason: why it is so; in "ready", `Ready.notice`. hint: the
+    next step, if something is wrong. progress: share
     of the model that is loaded, 0 to 1, while it loads. has_log_probs: False if the model gives no
     probabilities of its tokens. figures: of the model, once it is loaded."""
 
@@ -255,8 +256,9 @@ class Loading(Message, frozen=True):
 
 
 class Ready(Message, frozen=True):
-    """The model is loaded. file_bytes: of the target. saved_bytes: most memory for states that are
-    put aside, and for a model that is loaded when it is needed."""
+    """The model is loaded; sent again where `notice` changes. file_bytes: of the target.
+    saved_bytes: most memory for states that are put aside, and for models that are loaded when they
+    are needed. notice: see `requests.Noticing`."""
 
     model: str
     model_path: str
@@ -264,6 +266,7 @@ class Ready(Message, frozen=True):
     file_bytes: int = 0
     saved_bytes: int = 0
     has_log_probs: bool = True  # see `StateChanged`
+    notice: str = ""
     figures: ModelFigures = ModelFigures()
 
 
@@ -369,14 +372,10 @@ def read_blocking(receive: Callable[[int], bytes], decoder: msgspec.msgpack.Deco
 
 
 def _receive_exactly(receive: Callable[[int], bytes], n_bytes: int) -> bytes:
-    parts: list[bytes] = []
-    while n_bytes:
-        part = receive(n_bytes)
-        if not part:
-            break
-        parts.append(part)
-        n_bytes -= len(part)
-    return b"".join(parts)
+    data = bytearray()
+    while len(data) < n_bytes and (part := receive(n_bytes - len(data))):
+        data += part
+    return bytes(data)
 
 
 # --- errors across processes ----------------------------------------------------------------

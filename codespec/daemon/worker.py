@@ -16,9 +16,12 @@ import queue
 import sys
 import threading
 from collections.abc import Callable, Generator
-from typing import BinaryIO, cast
+from typing import TYPE_CHECKING, BinaryIO, cast
+
+import msgspec
 
 from codespec.backends.base import CancelledError
+from codespec.backends.registry import decodes_by_itself, target_of
 from codespec.config import Settings
 from codespec.daemon import payload, wire
 from codespec.daemon.edit_figures import EditFigures
@@ -33,11 +36,15 @@ from codespec.requests import (
     Interruptible,
     Librarian,
     ModelEditFinder,
+    Noticing,
     Prefetcher,
     Progress,
 )
 from codespec.system import pulse
 from codespec.system.log_privacy import outline
+
+if TYPE_CHECKING:
+    from codespec.engine.local import LocalEngine
 
 QUIET_S = 2.0
 """Seconds without a request after which the user does not type: time for other work."""
@@ -139,6 +146,7 @@ def serve(channel: Channel, factory: EngineFactory) -> int:
     except CodespecError as e:
         channel.send(wire.failure(0, e))
         return 0
+    ready = _with_notice(ready, engine)
     channel.send(ready)
     paths: dict[str, str] = {}
     _work_while_idle(engine, tasks)
@@ -156,8 +164,16 @@ def serve(channel: Channel, factory: EngineFactory) -> int:
             if not isinstance(said, wire.Paused):
                 del known[task.message.id]
             channel.send(said)
+            if (noticed := _with_notice(ready, engine)) != ready:
+                ready = noticed
+                channel.send(ready)
         elif isinstance(engine, Librarian) and (path := paths.pop(task.document, "")):
             engine.closed(path)
+
+
+def _with_notice(ready: wire.Ready, engine: Engine) -> wire.Ready:
+    notice = engine.notice if isinstance(engine, Noticing) else ""
+    return ready if notice == ready.notice else msgspec.structs.replace(ready, notice=notice)
 
 
 def _turn(
@@ -300,16 +316,28 @@ def local_engine(
 ) -> tuple[Engine, wire.Ready]:
     # Imported here: everything heavy or native comes with it.
     from codespec.engine.local import LocalEngine
+    from codespec.engine.served import ServedEngine
 
+    if decodes_by_itself(target_of(settings.model)):
+        served = ServedEngine(settings, LocalEngine)
+        return served, _ready(served.main, settings, served.saved_bytes)
     engine = LocalEngine(settings, on_loading=on_loading)
+    return engine, _ready(engine, settings, engine.saved_bytes)
+
+
+def _ready(engine: LocalEngine | None, settings: Settings, saved_bytes: int) -> wire.Ready:
+    where = settings.model.target
+    if engine is None:  # its server could not be asked yet
+        return wire.Ready(
+            model=where, model_path=where, backend="", saved_bytes=saved_bytes, has_log_probs=False
+        )
     info = engine.info
-    path = info.path or settings.model.target
-    return engine, wire.Ready(
+    return wire.Ready(
         model=info.name,
-        model_path=path,
+        model_path=info.path or where,
         backend=info.backend,
         file_bytes=info.file_bytes,
-        saved_bytes=engine.saved_bytes,
+        saved_bytes=saved_bytes,
         has_log_probs=engine.has_log_probs,
         figures=engine.figures,
     )

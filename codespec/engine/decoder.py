@@ -45,6 +45,11 @@ class Decoder:
     is_elsewhere: bool = False
 
     @property
+    def trouble(self) -> str:
+        """See `Generator.trouble`."""
+        return ""
+
+    @property
     def busy_s(self) -> float:
         """Seconds that the model has computed so far."""
         return 0.0

@@ -57,6 +57,10 @@ class Streamed(Decoder):
         self.reading = Reading(settings, _Unmeasured(), lambda: 0.0, self.n_units)
 
     @property
+    def trouble(self) -> str:
+        return self._generator.trouble
+
+    @property
     def busy_s(self) -> float:
         return self._busy_s
 

@@ -54,6 +54,11 @@ class MeasurableEngine:
         return self.passes.target
 
     @property
+    def trouble(self) -> str:
+        """See `Generator.trouble`."""
+        return self._decoder.trouble
+
+    @property
     def has_log_probs(self) -> bool:
         """True if the model gives the probabilities of its tokens."""
         return self._decoder.has_log_probs

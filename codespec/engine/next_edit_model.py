@@ -5,10 +5,8 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable, Collection, Mapping
-from concurrent.futures import Future, wait
 from dataclasses import replace
 from pathlib import Path
-from threading import Thread
 from typing import Generic, Protocol, TypeVar
 
 import msgspec
@@ -18,21 +16,19 @@ from codespec.backends.registry import in_full, scheme_of, target_of
 from codespec.config import Settings, without_none
 from codespec.edits.formats.base import NextEditFormat, PromptForm
 from codespec.edits.formats.registry import form_named, form_spoken
+from codespec.engine.engine_on_demand import EngineOnDemand
 from codespec.engine.turns import Turns
 from codespec.errors import CodespecError, InputError
 from codespec.models.catalogue import memory_of
 from codespec.models.resolve import name_in
 from codespec.models.split import size_of
 from codespec.requests import CompletionRequest, Paused
-from codespec.system.files import FileState, state_of
 from codespec.types import ModelInfo
 
 N_CTX = 6144
 """Tokens of context of a next-edit model, where its training allows: a prompt and its answer."""
 
 
-RETRY_S = 30.0
-"""Seconds after which a model that could not be loaded is tried again: it may fit by then."""
 _LOOK_S = 0.01
 """Seconds between two looks of a request that waits for the model."""
 
@@ -123,39 +119,19 @@ class NextEditModel(Generic[_E]):
     ) -> None:
         self.where = settings.edits.model
         self._settings = settings
-        self._build = build
         self._shared = own if is_target(settings) else None
-        self._clock = clock
-        self._built: _E | None = None
-        self._loading: Future[_E] | None = None
-        self._failure: CodespecError | None = None
-        self._tried_with: FileState = None
-        self._retry_at_s = 0.0
+        self._own = EngineOnDemand(
+            lambda: build(_settings_of_model(settings)), self.where, clock=clock
+        )
 
     def ready(self) -> _E | None:
-        """The engine; None while its model is loaded, which the first call begins. That takes
-        seconds, on a thread of its own: the engine's thread answers others meanwhile. Where it
-        failed, it is not tried again before `RETRY_S` or a change of its file. Raises: ModelError,
-        ConfigError."""
-        if self._shared is not None or self._built is not None:
-            return self._shared or self._built
-        if self._loading is None:
-            self._loading = self._load()
-            return None
-        if not self._loading.done():
-            return None
-        loading, self._loading = self._loading, None
-        try:
-            self._built = loading.result()
-        except CodespecError as e:
-            self._failure, self._retry_at_s = e, self._clock() + RETRY_S
-            raise
-        return self._built
+        """The engine; None while its model is loaded, see `EngineOnDemand.ready`."""
+        return self._shared or self._own.ready()
 
     def get(self) -> _E:
         """The engine. Cost: waits for its model to be loaded. Raises: as `ready`."""
         while (engine := self.ready()) is None:
-            self._wait()
+            self._own.wait()
         return engine
 
     def getting(self, cancelled: Callable[[], bool], paused: Paused) -> Turns[_E]:
@@ -165,48 +141,21 @@ class NextEditModel(Generic[_E]):
                 raise CancelledError
             if paused(True):
                 yield
-            self._wait(_LOOK_S)
+            self._own.wait(_LOOK_S)
         return engine
-
-    def _wait(self, seconds: float | None = None) -> None:
-        if self._loading is not None:
-            wait((self._loading,), seconds)
-
-    def _load(self) -> Future[_E]:
-        file = state_of(self.where)
-        if (
-            self._failure is not None
-            and file == self._tried_with
-            and self._clock() < self._retry_at_s
-        ):
-            raise self._failure
-        self._tried_with = file
-        loading: Future[_E] = Future()
-
-        def load() -> None:
-            try:
-                loading.set_result(self._build(_settings_of_model(self._settings)))
-            except Exception as e:  # raised where the engine is asked for
-                loading.set_exception(e)
-
-        Thread(target=load, daemon=True).start()
-        return loading
 
     def closed(self, path: str) -> None:
         """See `requests.Librarian`."""
-        if self._built is not None:
-            self._built.closed(path)
+        if self._own.built is not None:
+            self._own.built.closed(path)
 
     def idle(self, interrupted: Callable[[], bool]) -> bool:
         """See `requests.Idler`. Loads nothing."""
-        return self._built is not None and self._built.idle(interrupted)
+        return self._own.built is not None and self._own.built.idle(interrupted)
 
     def close(self) -> None:
         """Free the memory. Cost: waits for a model that is being loaded."""
-        if self._loading is not None and self._loading.exception() is None:
-            self._built = self._loading.result()
-        if self._built is not None:
-            self._built.close()
+        self._own.close()
 
     @property
     def memory_bytes(self) -> int:
@@ -258,7 +207,8 @@ class NextEditModel(Generic[_E]):
 
     def _has_name(self, name: str) -> bool:
         names = {self.where.casefold(), name_in(self.where).casefold()}
-        is_told = self._built is not None and _is_name_of(name, self._built)
+        built = self._own.built
+        is_told = built is not None and _is_name_of(name, built)
         return is_told or name.casefold() in names
 
 

@@ -14,9 +14,10 @@ from codespec.backends.llama.backend import LlamaBackend
 from codespec.cli.doctor import edit_model_checks
 from codespec.config import Settings, load_settings
 from codespec.daemon import worker
+from codespec.engine.engine_on_demand import RETRY_S
 from codespec.engine.generation import Generation
 from codespec.engine.local import LocalEngine
-from codespec.engine.next_edit_model import N_CTX, RETRY_S, NextEditModel, memory_needed
+from codespec.engine.next_edit_model import N_CTX, NextEditModel, memory_needed
 from codespec.engine.turns import Turns, in_one_turn
 from codespec.errors import ModelError
 from codespec.models.bundled_pair import BUNDLED_DRAFT, BUNDLED_TARGET, bundled

@@ -74,7 +74,8 @@ class ServerError(UnavailableError):
     def __init__(
         self, failure: ServerFailure, detail: str = "", retry_after_s: float = 0.0
     ) -> None:
-        super().__init__(f"{failure.text}: {detail}" if detail else failure.text, failure.hint)
+        message = f"{failure.text}: {detail}" if detail else failure.text
+        super().__init__(message, failure.hint, failure.text)
         self.failure = failure
         self.retry_after_s = retry_after_s
 

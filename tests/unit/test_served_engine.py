@@ -1,0 +1,243 @@
+"""A server that fails: how often it is asked, who answers meanwhile, and how people are told."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, closing
+from dataclasses import replace
+
+import pytest
+
+from codespec.backends.remote import failures
+from codespec.backends.remote.failures import ServerFailure
+from codespec.config import Settings, load_settings
+from codespec.engine import served
+from codespec.engine.local import LocalEngine
+from codespec.engine.served import OPEN_AGAIN_S, UNUSED_S, ServedEngine
+from codespec.errors import ConfigError
+from codespec.reasons import NoSuggestion
+from codespec.requests import CompletionRequest
+from tests.scripted_server import (
+    Exchange,
+    Route,
+    ScriptedServer,
+    completion,
+    endless,
+    models,
+    scripted_server,
+)
+
+BEFORE, AFTER = "def f():\n    fi", "\n\nx = 1\n"
+ASKED = CompletionRequest(BEFORE, AFTER, path="/w/a.py", language_id="python", max_tokens=8)
+COMPLETIONS = "/v1/completions"
+FINE = completion(["rst()\n"])
+F = ServerFailure
+
+
+class Clock:
+    now_s = 0.0
+
+    def __call__(self) -> float:
+        return self.now_s
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+Opened = tuple[ServedEngine, ScriptedServer]
+Opens = Callable[..., Opened]
+
+
+@pytest.fixture
+def opens(clock: Clock) -> Iterator[Opens]:
+    """Opens an engine over a server that answers so."""
+    with ExitStack() as stack:
+
+        def opened(answer: Route, about: Route | None = None, **options: object) -> Opened:
+            routes = {"/v1/models": about or models(), COMPLETIONS: answer}
+            server = stack.enter_context(scripted_server(routes))
+            model = {"target": server.url, "draft": "", **options}
+            settings = load_settings({"model": model}, env={})
+            engine = ServedEngine(settings, LocalEngine, clock)
+            return stack.enter_context(closing(engine)), server
+
+        yield opened
+
+
+def status(code: int, **headers: str) -> Route:
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return lambda exchange: exchange.answer(b"<html>no</html>", code, named)
+
+
+def cut_off(exchange: Exchange) -> None:
+    exchange.cut()
+
+
+def html(exchange: Exchange) -> None:
+    exchange.answer(b"<html><body>Sign in</body></html>", 200, {"Content-Type": "text/html"})
+
+
+def no_json(exchange: Exchange) -> None:
+    exchange.begin()
+    exchange.event("{")
+    exchange.end()
+
+
+@pytest.mark.parametrize(
+    ("answer", "failure", "n_asked"),
+    [
+        (status(500), F.BROKEN, 2),
+        (status(503), F.BROKEN, 2),
+        (status(429, Retry_After="60"), F.BUSY, 1),
+        (status(401), F.WRONG_KEY, 1),
+        (status(403), F.WRONG_KEY, 1),
+        (status(404), F.WRONG_PATH, 1),
+        (cut_off, F.CUT_OFF, 2),
+        (html, F.NOT_UNDERSTOOD, 1),
+        (no_json, F.NOT_UNDERSTOOD, 1),
+    ],
+)
+def test_a_failure_is_told_in_words_and_not_repeated(
+    opens: Opens, answer: Route, failure: ServerFailure, n_asked: int
+) -> None:
+    engine, server = opens(answer)
+    told = f"{failure.text}: no suggestions until it does"
+    for _ in range(3):
+        done = engine.complete(replace(ASKED, deadline_ms=5000.0))
+        assert (done.text, done.why, done.detail) == ("", NoSuggestion.SERVER_AWAY, told)
+        assert engine.notice == told
+        assert len(server.asked(COMPLETIONS)) == n_asked
+
+
+def test_the_model_here_answers_until_the_server_does(
+    opens: Opens, monkeypatch: pytest.MonkeyPatch, clock: Clock
+) -> None:
+    engine, server = opens(FINE, fallback="bundled")
+    assert engine.complete(ASKED).text == "rst()"
+    assert engine.notice == ""
+    server.routes[COMPLETIONS] = status(500)
+    done = engine.complete(ASKED)
+    assert (done.trace.backend, done.trace.model) != ("", "qwen2.5-coder")
+    assert done.trace.n_tokens > 0
+    assert engine.notice == "the server does not work: local model until it does"
+    n_asked = len(server.exchanges)
+    assert engine.complete(ASKED).trace.n_tokens > 0
+    assert len(server.exchanges) == n_asked, "it is left alone"
+    # Then it works again.
+    server.routes[COMPLETIONS] = FINE
+    assert engine.main is not None
+    monkeypatch.setattr(failures, "PAUSE_S", 0.0)
+    breaker_of(engine)._pause = failures._Pause(0.0)
+    assert engine.complete(ASKED).text == "rst()"
+    assert engine.notice == ""
+    # The memory is given back once it is not needed.
+    here = engine._here
+    assert here is not None
+    clock.now_s = UNUSED_S + 1
+    while engine.idle():
+        pass
+    assert here.built is None
+
+
+def breaker_of(engine: ServedEngine) -> failures.CircuitBreaker:
+    assert engine.main is not None
+    return engine.main._decoder._generator._breaker  # pyright: ignore
+
+
+def test_a_server_that_comes_later_is_opened_then(opens: Opens, clock: Clock) -> None:
+    engine, server = opens(FINE, status(503))
+    assert engine.notice == "the server does not work: no suggestions until it does"
+    n_asked = len(server.exchanges)
+    server.routes["/v1/models"] = models()
+    assert engine.complete(ASKED).why is NoSuggestion.SERVER_AWAY
+    assert len(server.exchanges) == n_asked
+    clock.now_s += OPEN_AGAIN_S + 1
+    for _ in range(1000):
+        if engine.complete(ASKED).text == "rst()":
+            break
+        threading.Event().wait(0.01)
+    else:
+        pytest.fail("it was not opened")
+    assert engine.notice == ""
+
+
+def test_a_model_that_does_not_fit_is_told(opens: Opens, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(served, "free_memory", lambda: 1000)
+    engine, _ = opens(status(500), fallback="bundled")
+    assert engine.complete(ASKED).why is NoSuggestion.SERVER_AWAY
+    assert "no suggestions until it does, as the local model fails: it needs 0." in engine.notice
+
+
+def test_a_server_that_never_ends_is_left_at_the_deadline(opens: Opens) -> None:
+    engine, _ = opens(endless({"choices": [{"text": "rst()\n    se"}]}))
+    done = engine.complete(replace(ASKED, verbatim=True, deadline_ms=300.0))
+    assert (done.text, done.finish) == ("rst()\n    se", "deadline")
+    assert engine.notice == ""
+
+
+def test_a_slow_server_is_given_up_in_time(opens: Opens) -> None:
+    def slow(exchange: Exchange) -> None:
+        exchange.wait_until_gone()
+
+    engine, server = opens(slow, fallback="bundled")
+    done = engine.complete(replace(ASKED, deadline_ms=200.0))
+    assert (done.text, done.finish) == ("", "deadline")
+    assert server.exchanges[-1].is_gone.wait(30)
+
+
+def test_text_that_was_shown_is_not_asked_for_again(opens: Opens) -> None:
+    def breaks_off(exchange: Exchange) -> None:
+        exchange.begin()
+        exchange.event({"choices": [{"text": "rst()\n    se"}]})
+        exchange.cut()
+
+    engine, server = opens(breaks_off)
+    shown: list[str] = []
+    done = engine.complete(
+        replace(ASKED, verbatim=True), on_progress=lambda progress: shown.append(progress.text)
+    )
+    assert (done.text, done.finish) == ("rst()\n    se", "deadline")
+    assert len(server.asked(COMPLETIONS)) == 1
+    assert engine.notice.startswith(F.CUT_OFF.text)
+
+
+def test_no_redirect_is_followed(opens: Opens) -> None:
+    with scripted_server({"/v1/completions": FINE, "/v1/models": models()}) as other:
+        engine, server = opens(status(307, Location=f"{other.url}/v1/completions"))
+        assert engine.complete(ASKED).text == ""
+        assert engine.notice.startswith(F.REDIRECT.text)
+        server.routes["/v1/models"] = status(302, Location=f"{other.url}/v1/models")
+        settings = load_settings({"model": {"target": server.url}}, env={})
+        again = ServedEngine(settings, LocalEngine)
+        assert again.notice.startswith(F.REDIRECT.text)
+        again.close()
+        assert other.exchanges == []
+
+
+def test_a_fallback_is_a_model_here() -> None:
+    settings = load_settings(
+        {"model": {"target": "http://127.0.0.1:9", "fallback": "https://other"}}, env={}
+    )
+    with pytest.raises(ConfigError, match="not on this machine"):
+        ServedEngine(settings, LocalEngine)
+
+
+def test_the_key_is_sent_and_told_to_nobody(opens: Opens, tmp_path: object) -> None:
+    from pathlib import Path
+
+    key = "sk-0123456789abcdefghij"
+    file = Path(str(tmp_path)) / "key"
+    file.write_text(key)
+    engine, server = opens(status(401))
+    settings: Settings = load_settings(
+        {"model": {"target": server.url}, "server": {"key_file": str(file)}}, env={}
+    )
+    with closing(ServedEngine(settings, LocalEngine)) as engine:
+        done = engine.complete(ASKED)
+        assert server.exchanges[-1].headers["Authorization"] == f"Bearer {key}"
+        assert engine.main is not None
+        told = f"{done} {engine.notice} {engine.main._decoder._generator.__dict__} {settings}"  # pyright: ignore
+        assert key not in told
