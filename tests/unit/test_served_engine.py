@@ -6,12 +6,13 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 from codespec.backends.remote import failures
 from codespec.backends.remote.failures import ServerFailure
-from codespec.config import Settings, load_settings
+from codespec.config import load_settings
 from codespec.engine import served
 from codespec.engine.local import LocalEngine
 from codespec.engine.served import OPEN_AGAIN_S, UNUSED_S, ServedEngine
@@ -52,8 +53,11 @@ Opens = Callable[..., Opened]
 
 
 @pytest.fixture
-def opens(clock: Clock) -> Iterator[Opens]:
-    """Opens an engine over a server that answers so."""
+def opens(clock: Clock, monkeypatch: pytest.MonkeyPatch) -> Iterator[Opens]:
+    """Opens an engine over a server that answers so, and that is left alone for ten minutes where
+    it fails."""
+    monkeypatch.setattr(failures, "PAUSE_S", 600.0)
+    monkeypatch.setattr(failures, "MAX_PAUSE_S", 600.0)
     with ExitStack() as stack:
 
         def opened(answer: Route, about: Route | None = None, **options: object) -> Opened:
@@ -112,9 +116,7 @@ def test_a_failure_is_told_in_words_and_not_repeated(
         assert len(server.asked(COMPLETIONS)) == n_asked
 
 
-def test_the_model_here_answers_until_the_server_does(
-    opens: Opens, monkeypatch: pytest.MonkeyPatch, clock: Clock
-) -> None:
+def test_the_model_here_answers_until_the_server_does(opens: Opens, clock: Clock) -> None:
     engine, server = opens(FINE, fallback="bundled")
     assert engine.complete(ASKED).text == "rst()"
     assert engine.notice == ""
@@ -128,8 +130,6 @@ def test_the_model_here_answers_until_the_server_does(
     assert len(server.exchanges) == n_asked, "it is left alone"
     # Then it works again.
     server.routes[COMPLETIONS] = FINE
-    assert engine.main is not None
-    monkeypatch.setattr(failures, "PAUSE_S", 0.0)
     breaker_of(engine)._pause = failures._Pause(0.0)
     assert engine.complete(ASKED).text == "rst()"
     assert engine.notice == ""
@@ -225,19 +225,15 @@ def test_a_fallback_is_a_model_here() -> None:
         ServedEngine(settings, LocalEngine)
 
 
-def test_the_key_is_sent_and_told_to_nobody(opens: Opens, tmp_path: object) -> None:
-    from pathlib import Path
-
+def test_the_key_is_sent_and_told_to_nobody(tmp_path: Path) -> None:
     key = "sk-0123456789abcdefghij"
-    file = Path(str(tmp_path)) / "key"
-    file.write_text(key)
-    engine, server = opens(status(401))
-    settings: Settings = load_settings(
-        {"model": {"target": server.url}, "server": {"key_file": str(file)}}, env={}
-    )
-    with closing(ServedEngine(settings, LocalEngine)) as engine:
-        done = engine.complete(ASKED)
-        assert server.exchanges[-1].headers["Authorization"] == f"Bearer {key}"
-        assert engine.main is not None
-        told = f"{done} {engine.notice} {engine.main._decoder._generator.__dict__} {settings}"  # pyright: ignore
-        assert key not in told
+    (tmp_path / "key").write_text(key)
+    with scripted_server({"/v1/models": models(), COMPLETIONS: status(401)}) as server:
+        of_server = {"key_file": str(tmp_path / "key")}
+        settings = load_settings({"model": {"target": server.url}, "server": of_server}, env={})
+        with closing(ServedEngine(settings, LocalEngine)) as engine:
+            done = engine.complete(ASKED)
+            assert server.exchanges[-1].headers["Authorization"] == f"Bearer {key}"
+            assert engine.main is not None
+            inside = vars(engine.main._decoder._generator)  # pyright: ignore
+            assert key not in f"{done} {engine.notice} {inside} {settings}"

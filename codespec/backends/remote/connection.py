@@ -93,8 +93,11 @@ class ServerClient:
         Raises: ServerError, AbandonedError.
         """
         with self._asked(path, body, cancelled) as (connection, head):
+            named = _by_name(head)
             if head.status_code != 200:
-                raise of_status(head.status_code, _by_name(head).get("retry-after", ""))
+                raise of_status(head.status_code, named.get("retry-after", ""))
+            if named.get("content-type", "").startswith("text/html"):
+                raise ServerError(_F.NOT_UNDERSTOOD, "a web page")
             rest, n = b"", 0
             for piece in connection.pieces(cancelled):
                 *whole, rest = (rest + piece).split(b"\n")
@@ -144,8 +147,9 @@ class ServerClient:
                 return connection, connection.head(cancelled, ends_at)
             except ServerError:
                 connection.close()
-                # A server may close a kept connection at any time; a new one tells more.
-                if kept is None or connection.has_heard:
+                # A server may close a kept connection at any time; a new one tells more. A prompt
+                # is sent again by who asked, once.
+                if kept is None or connection.has_heard or raw:
                     raise
             except BaseException:
                 connection.close()

@@ -217,8 +217,9 @@ def guarded(
                             if has_text or not cancelled():
                                 outcome = breaker.succeeded
                             return end.value
-                        has_text = True
-                        outcome = breaker.succeeded
+                        if not has_text:  # at once: who asked may leave at any piece
+                            has_text, outcome = True, _nothing
+                            breaker.succeeded()
                         yield piece
             except ServerError as e:
                 outcome = _failing(breaker, e)
@@ -238,6 +239,10 @@ def guarded(
         if outcome == breaker.abandoned and clock() - began_s >= SILENT_S:
             outcome = _failing(breaker, ServerError(_F.SILENT))
         outcome()
+
+
+def _nothing() -> None:
+    """The outcome of a request that is known already."""
 
 
 def _failing(breaker: CircuitBreaker, error: ServerError) -> Callable[[], None]:

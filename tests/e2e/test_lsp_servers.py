@@ -1,0 +1,82 @@
+"""An editor's session with a model on a server: its answers, the status, and the key, which is
+nowhere else."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from codespec.config import load_settings
+from codespec.daemon import control
+from tests.e2e.conftest import PATIENT, Home, Spawn
+from tests.scripted_server import ScriptedServer, completion, models, scripted_server
+
+KEY = "sk-0123456789abcdefghij"
+TEXT = "def f():\n    fi\n\n\nx = 1\n"
+ROUTE = "/v1/completions"
+DOWN = "the server does not work: no suggestions until it does"
+
+
+@pytest.fixture
+def server(home: Home, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[ScriptedServer]:
+    (tmp_path / "key").write_text(KEY)
+    routes = {"/v1/models": models(), ROUTE: completion(["rst()\n"])}
+    with scripted_server(routes) as running:
+        monkeypatch.setenv("CODESPEC_MODEL_TARGET", running.url)
+        monkeypatch.setenv("CODESPEC_SERVER_KEY_FILE", str(tmp_path / "key"))
+        yield running
+
+
+def test_a_session(server: ScriptedServer, home: Home, spawn: Spawn) -> None:
+    client = spawn()
+    client.initialize(home.workspace, options=PATIENT)
+    numbers = iter(range(1000))
+
+    def said() -> str:
+        """The suggestion in a file that was not there before."""
+        uri = (home.workspace / f"a{next(numbers)}.py").as_uri()
+        client.open(uri, TEXT)
+        items = client.complete(uri, 1, 6)
+        return items[0]["insertText"] if items else ""
+
+    assert said() == "rst()"
+    client.wait_for_status("Normal", "ready: qwen2.5-coder")
+    assert server.exchanges[-1].headers["Authorization"] == f"Bearer {KEY}"
+
+    server.routes[ROUTE] = lambda exchange: exchange.answer({"error": "no"}, 500)
+    assert said() == ""
+    client.wait_for_status("Warning", DOWN)
+    report = control.status(load_settings())
+    assert report is not None
+    assert (report.state, report.reason) == ("ready", DOWN)
+    n_asked = len(server.asked(ROUTE))
+    assert said() == ""
+    assert len(server.asked(ROUTE)) <= n_asked + 2, "at most the one that tries it again"
+
+    server.routes[ROUTE] = completion(["rst()\n"])
+    for _ in range(600):
+        if said():
+            break
+        threading.Event().wait(0.05)
+    client.wait_for_status("Normal", "ready: qwen2.5-coder")
+    assert client.close() == 0
+    kept = [path for path in home.path.rglob("*") if path.is_file() and path.name != "key"]
+    assert any(path.suffix == ".log" for path in kept)
+    assert not [path for path in kept if KEY.encode() in path.read_bytes()]
+
+
+def test_an_editor_names_no_server(server: ScriptedServer, home: Home, spawn: Spawn) -> None:
+    """Settings that it may have from a repository are not taken, and no text is sent."""
+    with scripted_server({"/v1/models": models()}) as other:
+        client = spawn()
+        client.initialize(home.workspace, options={**PATIENT, "model": {"target": other.url}})
+        error = client.wait_for_status("Error", "no editor and no workspace may name a server")
+        assert "settings file" in error["message"]
+        client.open((home.workspace / "a.py").as_uri(), TEXT)
+        assert client.complete((home.workspace / "a.py").as_uri(), 1, 6) == []
+        assert client.close() == 0
+        assert other.exchanges == []
+    assert server.exchanges == []
