@@ -263,13 +263,14 @@ _SECTIONS: dict[str, type[msgspec.Struct]] = {
     f.name: f.type for f in msgspec.structs.fields(Settings)
 }
 _ENV_PREFIX = "CODESPEC_"
-# Environment variables that are not settings: folders and build choices.
+# Environment variables that are not settings: folders, build choices, another program's.
 _ENV_RESERVED = {
     "CODESPEC_CONFIG",
     "CODESPEC_BACKEND",
     "CODESPEC_CACHE_DIR",
     "CODESPEC_KERNELS",
     "CODESPEC_RUNTIME_DIR",
+    "CODESPEC_SERVING",
 }
 
 

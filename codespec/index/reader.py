@@ -71,6 +71,10 @@ class _OpenSegment:
         self.any_dead = bool(self.dead.any())
         self.n_tokens = sum(c.n_tokens for c in entry.contents if c.key in live)
 
+    def key_of(self, doc: int) -> str:
+        """Name of the content that a document is a part of."""
+        return self.keys[int(np.searchsorted(self.first_docs, doc, "right")) - 1]
+
     def without(self, keys: Collection[str]) -> Dead | None:
         """Dead documents of the segment, with those of the contents `keys` among them. None: all
         are live."""
@@ -120,13 +124,35 @@ class WorkspaceIndex:
             return False
         return True
 
-    def segments(self, skip: Collection[str] = ()) -> list[tuple[Segment, Dead | None]]:
+    def segments(
+        self, skip: Collection[str] = (), contents: Collection[str] = ()
+    ) -> list[tuple[Segment, Dead | None]]:
         """Segments to draft from, each with its dead documents; None: all of them are live.
 
         skip: files whose stored text is not used, absolute or relative to the workspace: their
-            editor's buffers are newer.
+            editor's buffers are newer. contents: names of contents that are not used either.
         """
+        if contents:
+            keys = {*contents, *(self._keys.get(self._relative(path), "") for path in skip)}
+            return [(segment.native, segment.without(keys)) for segment in self._segments]
         return [(segment.native, dead) for segment, dead in self._without(skip)]
+
+    def has(self, path: str) -> bool:
+        """True if text of this file, absolute or relative to the workspace, is in the index."""
+        return bool(self._keys.get(self._relative(path)))
+
+    def holders(self, tokens: Tokens, most: int) -> set[str]:
+        """Names of the contents with all of these tokens, 64 at most, in a row; none where more
+        than `most` places of a segment have them. A few microseconds a segment."""
+        keys: set[str] = set()
+        for segment in self._segments:
+            try:
+                documents = segment.native.holders(tokens, most)
+            except DamagedSegmentError:
+                self._drop(segment)
+                return self.holders(tokens, most)
+            keys |= {segment.key_of(doc) for doc in documents}
+        return keys
 
     def find(
         self,
@@ -191,7 +217,7 @@ class WorkspaceIndex:
         except IndexError:  # damaged since it was checked
             return None
         i = int(np.searchsorted(segment.first_docs, doc, "right")) - 1
-        path = self._path_of.get(segment.keys[i], "")
+        path = self._path_of.get(segment.key_of(doc), "")
         return IndexPlace(path, doc - int(segment.first_docs[i]), offset)
 
     def definitions(self, names: Iterable[str]) -> list[Definition]:

@@ -4,8 +4,9 @@ it.
 `SuffixAutomaton` follows an open document edit by edit; `Segment` is the frozen, memory-mapped
 index of other files; both draft a `Proposal`. `Sources` looks a request's context up in all of
 them, through `Boundary` where the cursor stands inside a token, and `Planner` merges the offers and
-chooses the draft. `Batch` and `Rows` are the input and output of a pass. The contracts stand in
-`_core.pyi`. `KERNELS` is a library of its own.
+chooses the draft. `RowThreads` does both for all rows of an engine's step: `DraftedRequest`s, which
+share the `Calibration` of their workspace. `Batch` and `Rows` are the input and output of a pass.
+The contracts stand in `_core.pyi`. `KERNELS` is a library of its own.
 """
 
 from pathlib import Path
@@ -19,7 +20,9 @@ from codespec.native._core import (
     STEP_COUNTER,
     Batch,
     Boundary,
+    Calibration,
     DamagedSegmentError,
+    DraftedRequest,
     Drafting,
     Encoder,
     Ends,
@@ -27,6 +30,7 @@ from codespec.native._core import (
     Planner,
     Proposal,
     Rows,
+    RowThreads,
     Segment,
     Sources,
     Stretch,
@@ -52,13 +56,16 @@ __all__ = [
     "STEP_COUNTER",
     "Batch",
     "Boundary",
+    "Calibration",
     "DamagedSegmentError",
+    "DraftedRequest",
     "Drafting",
     "Encoder",
     "Ends",
     "LlamaContext",
     "Planner",
     "Proposal",
+    "RowThreads",
     "Rows",
     "Segment",
     "Sources",

@@ -270,6 +270,13 @@ class Segment:
         token after it in the same document, and its interval in the sorted positions: hi - lo is
         how often. (0, 0, 0) when not even the last token does."""
 
+    def holders(self, string: npt.NDArray[np.int32], most: int) -> list[int]:
+        """Documents with this string of 1 to 64 tokens and a token behind it, one for each place;
+        none where there are more than `most` places.
+
+        Raises: ValueError for a string of another length.
+        """
+
     def draft(
         self,
         context: npt.NDArray[np.int32],
@@ -612,6 +619,90 @@ class Planner:
     ]:
         """The n drafted tokens that the last `learn` decided: (n,) source, match length, estimated
         probability, 1 if accepted, and (n * n_features,) table entries."""
+
+@final
+class Calibration:
+    """What the requests of one workspace learn together: weights of a `Planner`. Thread-safe.
+
+    Requests overlap; the weights learn from whole ones, in the order in which they began, so they
+    do not depend on how requests overlap. A request that stays open is waited for until 64 that
+    began later have ended.
+    """
+
+    def __init__(
+        self,
+        classes: npt.NDArray[np.uint8],
+        n_sources: int,
+        start: npt.NDArray[np.float32],
+    ) -> None:
+        """classes, n_sources: as of a `Planner`. start: its weights at first, (n_weights,).
+
+        Raises: ValueError.
+        """
+
+    def weights(self) -> npt.NDArray[np.float32]:
+        """(n_weights,) for `Planner.load`."""
+
+    @property
+    def n_open(self) -> int:
+        """Number of requests that have begun and not ended."""
+
+@final
+class DraftedRequest:
+    """One request of an engine that serves many: its text so far, its sources, and a planner of its
+    own that starts from the calibration. `RowThreads` drafts for it."""
+
+    def __init__(
+        self,
+        calibration: Calibration,
+        sources: Sources,
+        left: npt.NDArray[np.int32],
+        right: npt.NDArray[np.int32],
+    ) -> None:
+        """sources: nobody else's from now on. left, right: the document around the cursor.
+
+        Raises: ValueError for more sources than those of the calibration.
+        """
+
+    def end(self) -> None:
+        """Hand over to the calibration what the text taught; nothing is drafted any more. Happens
+        by itself when the object is collected."""
+
+    @property
+    def by_source(self) -> list[tuple[int, int]]:
+        """Tokens drafted and accepted, by number of source."""
+
+@final
+class RowThreads:
+    """Threads that draft for all rows of an engine's step. Thread-safe: one call at a time."""
+
+    def __init__(self, n: int) -> None:
+        """n: threads, the caller's included, 1 to 64; a few rows are done in the caller's alone.
+
+        Raises: ValueError.
+        """
+
+    def __len__(self) -> int: ...
+    def draft(
+        self,
+        requests: Sequence[DraftedRequest],
+        fresh: Sequence[Sequence[int]],
+        n_max: Sequence[int],
+        costs: npt.NDArray[np.float64],
+        ms: float,
+    ) -> tuple[list[list[int]], int, int]:
+        """Read what each request emitted since the last call, and draft what follows. Releases the
+        GIL; about 10 us a row.
+
+        fresh: emitted tokens, by request. n_max: most drafted tokens, by request. costs: (k + 1,)
+            milliseconds of steps in which a row drafts 0, 1, ... k tokens, the bound of all.
+        ms: rows that begin after so many milliseconds only read.
+
+        Returns: (a chain for each request, number of rows that were too late, number that failed:
+        a request that was given twice, or want of memory).
+
+        Raises: ValueError, TypeError.
+        """
 
 @final
 class Batch:

@@ -78,4 +78,5 @@ NB_MODULE(_core, m) {
   bind_stretch(m);
   bind_planner(m);
   bind_batch(m);
+  bind_serving(m);
 }

@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string_view>
@@ -67,10 +68,15 @@ F pointer(std::uintptr_t address) {
 // Raises TypeError and ValueError for what does not fit the segment.
 Segment::Dead as_dead(const std::optional<AnyVector>& dead, const Segment& segment);
 
+// Lexical kinds by token. Raises ValueError for kinds or a number of sources out of range.
+std::shared_ptr<const std::vector<std::uint8_t>> as_classes(const Vector<std::uint8_t>& classes,
+                                                            int n_sources);
+
 void bind_automaton(nb::module_& m);
 void bind_batch(nb::module_& m);
 void bind_boundary(nb::module_& m);
 void bind_segment(nb::module_& m);
+void bind_serving(nb::module_& m);
 void bind_words(nb::module_& m);
 void bind_planner(nb::module_& m);
 void bind_sources(nb::module_& m);

@@ -11,9 +11,8 @@
 using namespace nanobind::literals;
 
 namespace codespec {
-namespace {
 
-Planner make_planner(const Vector<std::uint8_t>& classes, int n_sources) {
+Planner::Classes as_classes(const Vector<std::uint8_t>& classes, int n_sources) {
   if (n_sources < 1 || n_sources > AcceptanceModel::kMaxSources) {
     throw nb::value_error("n_sources must be 1 to 32");
   }
@@ -21,7 +20,13 @@ Planner make_planner(const Vector<std::uint8_t>& classes, int n_sources) {
   for (const std::uint8_t c : ids) {
     if (c >= AcceptanceModel::kNumClasses) throw nb::value_error("a class must be 0 to 15");
   }
-  return {{ids.begin(), ids.end()}, n_sources};
+  return std::make_shared<const std::vector<std::uint8_t>>(ids.begin(), ids.end());
+}
+
+namespace {
+
+Planner make_planner(const Vector<std::uint8_t>& classes, int n_sources) {
+  return {as_classes(classes, n_sources), n_sources};
 }
 
 nb::object plan(Planner& self, const Sources& sources, int n_max, int max_leaves,

@@ -73,6 +73,15 @@ void bind_segment(nb::module_& m) {
           },
           "context"_a.noconvert())
       .def(
+          "holders",
+          [](const Segment& s, const TokenArray& string, std::size_t most) {
+            if (string.size() < 1 || string.size() > kMaxDepth) {
+              throw nb::value_error("the string must have 1 to 64 tokens");
+            }
+            return s.holders(as_span(string), most);
+          },
+          "string"_a.noconvert(), "most"_a)
+      .def(
           "draft",
           [](const Segment& s, const TokenArray& context, int n_max, int min_length,
              const std::optional<AnyVector>& dead, const std::optional<TokenArray>& allowed) {

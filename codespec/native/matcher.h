@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <mutex>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -13,6 +14,19 @@
 namespace codespec {
 
 namespace nb = nanobind;
+
+// True in threads that look up without the GIL: they have none to release.
+inline thread_local bool is_without_gil = false;
+
+class ReleasedGil {
+ public:
+  ReleasedGil() {
+    if (!is_without_gil) released_.emplace();
+  }
+
+ private:
+  std::optional<nb::gil_scoped_release> released_;
+};
 
 // An automaton that threads may share. A thread that waits for it releases the GIL meanwhile.
 class SharedAutomaton {
@@ -24,7 +38,7 @@ class SharedAutomaton {
   auto quick(F f) {
     std::unique_lock lock(mutex_, std::try_to_lock);
     if (!lock.owns_lock()) {
-      const nb::gil_scoped_release release;
+      const ReleasedGil release;
       lock.lock();
     }
     return f(automaton_);
@@ -35,7 +49,7 @@ class SharedAutomaton {
   void change(std::size_t n_tokens, F f) {
     constexpr std::size_t kQuick = 64;
     if (n_tokens <= kQuick) return quick(f);
-    const nb::gil_scoped_release release;
+    const ReleasedGil release;
     const std::lock_guard lock(mutex_);
     f(automaton_);
   }

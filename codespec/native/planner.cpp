@@ -27,17 +27,17 @@ void Planner::see(Token token) {
   last_ = token;
   in_line_ = class_of(token) == kLineEnd ? 0 : in_line_ + 1;
   const auto id = static_cast<std::size_t>(token);
-  if (token >= 0 && id < classes_.size()) last_seen_[id] = n_seen_;
+  if (token >= 0 && id < last_seen_.size()) last_seen_[id] = n_seen_;
 }
 
 void Planner::begin(Tokens before, Tokens after) {
   clear();
   outcomes_.clear();
   after_.assign(after.begin(), after.begin() + std::min(after.size(), kAfter));
-  last_seen_.assign(classes_.size(), kNever);
+  last_seen_.assign(classes_->size(), kNever);
   for (const Token token : after) {
     const auto id = static_cast<std::size_t>(token);
-    if (token >= 0 && id < classes_.size()) last_seen_[id] = kAfterOnly;
+    if (token >= 0 && id < last_seen_.size()) last_seen_[id] = kAfterOnly;
   }
   n_seen_ = n_emitted_ = in_line_ = 0;
   unended_.clear();
@@ -47,7 +47,7 @@ void Planner::begin(Tokens before, Tokens after) {
 
 std::uint8_t Planner::class_of(Token token) const {
   const auto id = static_cast<std::size_t>(token);
-  return token >= 0 && id < classes_.size() ? classes_[id] : 0;
+  return token >= 0 && id < classes_->size() ? (*classes_)[id] : 0;
 }
 
 int Planner::recency(Token token) const {
@@ -175,7 +175,7 @@ void Planner::weigh() {
 }
 
 float Planner::goes_on(const Evidence& e) const {
-  return 1.0f - ends_.probability(e.token_class == kLineEnd, static_cast<std::size_t>(e.n_emitted));
+  return 1.0f - ends.probability(e.token_class == kLineEnd, static_cast<std::size_t>(e.n_emitted));
 }
 
 // Siblings exclude one another: together they are certain at most.
@@ -324,7 +324,7 @@ void Planner::ended(std::size_t n_emitted) {
   std::size_t n_before = static_cast<std::size_t>(n_emitted_) - unended_.size();
   for (const std::uint8_t kind : unended_) {
     if (n_before >= n_emitted) break;
-    ends_.learn(kind == kLineEnd, n_before, n_before + 1 == n_emitted);
+    ends.learn(kind == kLineEnd, n_before, n_before + 1 == n_emitted);
     ++n_before;
   }
   unended_.clear();

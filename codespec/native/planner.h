@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <utility>
 #include <vector>
@@ -47,10 +48,10 @@ class Planner {
  public:
   // classes: lexical kind of each token of the vocabulary, below kNumClasses; kLineEnd for one that
   // ends a line. n_sources: 1 to AcceptanceModel::kMaxSources.
-  Planner(std::vector<std::uint8_t> classes, int n_sources)
+  using Classes = std::shared_ptr<const std::vector<std::uint8_t>>;
+  Planner(Classes classes, int n_sources)
       : model(n_sources),
         classes_(std::move(classes)),
-        last_seen_(classes_.size(), kNever),
         source_hit_rates_(static_cast<std::size_t>(n_sources), 0.5f),
         said_(static_cast<std::size_t>(n_sources), kBreak) {}
   static constexpr std::uint8_t kLineEnd = 1;
@@ -77,7 +78,10 @@ class Planner {
   // Verdicts on the drafted tokens that the last `learn` decided.
   const std::vector<Outcome>& outcomes() const { return outcomes_; }
 
+  std::uint8_t class_of(Token token) const;
+
   AcceptanceModel model;
+  TextEnds ends;
 
  private:
   using Index = std::int32_t;
@@ -99,7 +103,6 @@ class Planner {
   Index child(Index parent, Token token);
   Index find(Tokens path) const;
   void clear();
-  std::uint8_t class_of(Token token) const;
   int recency(Token token) const;
   void see(Token token);
   float goes_on(const Evidence& evidence) const;
@@ -114,7 +117,7 @@ class Planner {
   std::vector<Index> best_tree(const Limits& limits, double& rate) const;
   Draft draft(const std::vector<Index>& chosen) const;
 
-  std::vector<std::uint8_t> classes_;
+  Classes classes_;
   std::vector<Node> nodes_;  // parents before their children
   Index first_root_ = -1;
   std::vector<Outcome> outcomes_;
@@ -124,7 +127,6 @@ class Planner {
   static constexpr std::int32_t kNever = 0, kAfterOnly = -1;
   std::int32_t n_seen_ = 0;
   int n_emitted_ = 0, in_line_ = 0;
-  TextEnds ends_;
   std::vector<std::uint8_t> unended_;  // classes of the last tokens, which may be behind the end
   Token last_ = kBreak;
   float hit_rate_ = 0.5f;

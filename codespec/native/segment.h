@@ -48,6 +48,10 @@ class Segment {
   Proposal draft(Tokens context, int n_max, int min_length, Dead dead,
                  const Allowed& allowed) const;
 
+  // Documents with this string followed by a token, each once for each place, at most `most`; none
+  // where more places have it. Throws DamagedSegment.
+  std::vector<std::uint64_t> holders(Tokens string, std::size_t most) const;
+
   struct Place {
     std::uint64_t doc, offset;
   };

@@ -70,6 +70,20 @@ Interval Segment::match(Tokens context) const {
   return found;
 }
 
+std::vector<std::uint64_t> Segment::holders(Tokens string, std::size_t most) const {
+  const ContextSearch search(Checking{checks_}, text_, positions_, header_.n_positions, keys_,
+                             packer_);
+  const Interval found = search.longest(ReversedContext(string, {}, header_.n_vocab));
+  std::vector<std::uint64_t> documents;
+  if (static_cast<std::size_t>(found.length) == string.size() && found.hi - found.lo <= most) {
+    for (std::size_t i = found.lo; i < found.hi; ++i) {
+      documents.push_back(doc_of(search.position(i)));
+    }
+  }
+  require_sound();
+  return documents;
+}
+
 Proposal Segment::draft(Tokens context, int n_max, int min_length, Dead dead,
                         const Allowed& allowed) const {
   require_sound();

@@ -44,8 +44,8 @@ Proposal Files::draft(Tokens context, int n_max, const Allowed& allowed) {
   context = context.last(std::min(context.size(), static_cast<std::size_t>(kMaxDepth)));
   Proposal best(0);
   std::pair<std::int32_t, std::int32_t> best_rank{0, 0};
-  for (std::size_t i = 0; i < parts_.size();) {
-    const Part& part = parts_[i];
+  for (Part& part : parts_) {
+    if (part.segment == nullptr) continue;
     Segment::Dead dead;
     if (part.dead) dead = {static_cast<const std::uint8_t*>(part.dead->data()), part.dead->size()};
     try {
@@ -58,9 +58,8 @@ Proposal Files::draft(Tokens context, int n_max, const Allowed& allowed) {
           best_rank = rank;
         }
       }
-      ++i;
     } catch (const DamagedSegment&) {
-      parts_.erase(parts_.begin() + static_cast<std::ptrdiff_t>(i));
+      part.segment = nullptr;
     }
   }
   return best;

@@ -55,7 +55,7 @@ class Files {
  public:
   struct Part {
     nb::object owner;
-    const Segment* segment;
+    const Segment* segment;  // null once it turned out to be damaged
     std::optional<AnyVector> dead;
   };
   explicit Files(std::vector<Part> parts) : parts_(std::move(parts)) {}
@@ -68,7 +68,7 @@ class Files {
   std::vector<Part> parts_;
 };
 
-// Holds the GIL: some microseconds a source. One thread only.
+// Some microseconds a source, with the GIL or without (see is_without_gil). One thread at a time.
 class Sources {
  public:
   using Kind = std::variant<BeforeCursor, Automata, Files>;
