@@ -88,7 +88,7 @@ class Harness:
         *,
         client: int = 1,
         document: str = "",
-        deadline_ms: float = 5000.0,
+        deadline_ms: float = 60_000.0,
         with_model: bool = False,
         dismissed: tuple[Dismissed, ...] = (),
     ) -> asyncio.Future[wire.Answer]:

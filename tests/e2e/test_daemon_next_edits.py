@@ -86,7 +86,7 @@ async def test_a_brief_one_takes_the_place_of_its_like_alone() -> None:
 async def test_edits_come_between_the_passes_of_a_completion() -> None:
     async with supervised() as harness:
         await harness.until("ready")
-        for options in ({"deadline_ms": 9000.0}, {"prefetch": True}, {}):
+        for options in ({"deadline_ms": 60_000.0}, {"prefetch": True}, {}):
             document = str(options)
             generation = harness.post("until paused 1", document=document, **options)  # type: ignore[arg-type]
             found = await edits(harness.post_edits("x\nan old name\nold", document=document))

@@ -18,6 +18,7 @@ from tests.rpc import LspClient, accept, at, insert, span
 CLIENTS = json.loads(Path(__file__).with_name("next_edit_clients.json").read_text("utf-8"))
 TEXT = "x = 1\nold(1)\nx = 2\nold(2)\n"
 Editor = Callable[..., LspClient]
+UNHURRIED = PATIENT | {"completion": {"deadline_auto_ms": 60_000}}
 
 
 @pytest.fixture
@@ -33,7 +34,7 @@ def editor(home: Home, spawn: Spawn) -> Iterator[Editor]:
 
     def start(everywhere: bool = False, restraint: object = None, **edits: Any) -> LspClient:
         client = spawn()
-        options: dict[str, object] = {**PATIENT, "edits": edits}
+        options: dict[str, object] = {**UNHURRIED, "edits": edits}
         if restraint is not None:
             options["restraint"] = {"edits": restraint}
         client.initialize(home.workspace, options=options, experimental={"inlineEdits": everywhere})
@@ -307,7 +308,7 @@ def test_what_was_changed_is_proposed_elsewhere(home: Home, spawn: Spawn) -> Non
     (home.workspace / "a.py").write_text(text)
     uri = (home.workspace / "a.py").as_uri()
     client = spawn()
-    client.initialize(home.workspace, options={**PATIENT, "edits": {"eagerness": "high"}})
+    client.initialize(home.workspace, options={**UNHURRIED, "edits": {"eagerness": "high"}})
     client.wait_for_status("Normal", "ready")
     client.open(uri, text)
     client.change(uri, 2, {"range": span(2, 13, 19), "text": "root"})

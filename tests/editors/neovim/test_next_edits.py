@@ -17,6 +17,7 @@ from .conftest import Desk, Start, clear_up, set_up
 from .editor import TIMEOUT_S, Editor
 from .install import Neovim
 
+UNHURRIED = "settings={completion={deadline_auto_ms=60000}}"
 TEXT = "first\nx = old(1)\nmiddle\nold(2)\nlast\n"
 MAP = """
 for _, mode in ipairs({ 'n', 'i' }) do
@@ -64,7 +65,7 @@ def scripted_desk(served_desk: Desk) -> Desk:
 
 @pytest.fixture
 def editor(neovim: Neovim, scripted_desk: Desk, start: Start) -> Editor:
-    editor = start(neovim, scripted_desk, "trigger='manual'")
+    editor = start(neovim, scripted_desk, f"trigger='manual', {UNHURRIED}")
     editor.lua(MAP)
     editor.open(scripted_desk.file("a.py", TEXT))
     editor.wait_for_status("ready")
@@ -117,7 +118,7 @@ def test_suggestions_at_the_cursor_go_first(
     neovim: Neovim, scripted_desk: Desk, start: Start
 ) -> None:
     """The engine answers about the edit before it suggests anything."""
-    editor = start(neovim, scripted_desk, "")
+    editor = start(neovim, scripted_desk, UNHURRIED)
     editor.lua(MAP)
     editor.open(scripted_desk.file("a.py", "until paused 1\nx = old(1)\n"))
     editor.wait_for_status("ready")
@@ -220,7 +221,7 @@ def test_they_can_be_switched_off(newest: Neovim, scripted_desk: Desk, start: St
 def test_lines_that_come_and_go_are_drawn(
     newest: Neovim, scripted_desk: Desk, start: Start
 ) -> None:
-    editor = start(newest, scripted_desk, "trigger='manual'")
+    editor = start(newest, scripted_desk, f"trigger='manual', {UNHURRIED}")
     editor.open(scripted_desk.file("a.py", TEXT))
     editor.lua(
         "require('codespec.edit_view').show({ buf = 0, row = 1, col = 0, end_row = 1, end_col = 0, "
@@ -255,7 +256,9 @@ class Store:
 def test_a_rename_is_followed_with_the_bundled_model(
     neovim: Neovim, desk: Desk, start: Start
 ) -> None:
-    editor = start(neovim, desk, "settings={edits={eagerness='high'}}")
+    editor = start(
+        neovim, desk, "settings={completion={deadline_auto_ms=60000}, edits={eagerness='high'}}"
+    )
     editor.lua(MAP)
     editor.open(desk.file("store.py", STORE))
     editor.wait_for_status("ready")

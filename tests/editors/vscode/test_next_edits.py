@@ -38,7 +38,8 @@ def desk(parts: Parts, tmp_path: Path) -> Iterator[Code]:
     until(lambda: list((tmp_path / "run").rglob("*.sock")), "the daemon to listen")
     code = Code(parts.server_main, parts.vsix, tmp_path / "code", env)
     (tmp_path / "workspace").mkdir()
-    with code.settings({"codespec.trigger": "manual"}):
+    unhurried = {"completion": {"deadline_auto_ms": 60_000}}
+    with code.settings({"codespec.trigger": "manual", "codespec.server": unhurried}):
         yield code
     code.close()
     daemon.terminate()
