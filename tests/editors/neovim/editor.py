@@ -20,6 +20,8 @@ from .install import Neovim
 from .screen import GHOST_RGB, Frame, Screen
 
 TIMEOUT_S = 60.0
+LOOK_S = 0.005
+"""Seconds between two looks: whoever is waited for needs the processor."""
 PLUGIN = Path(__file__).parents[3] / "editor-plugins" / "neovim"
 ROWS, COLUMNS = 24, 90
 
@@ -112,6 +114,7 @@ class Editor:
         while not matches(frame := self.read()):
             said = what() if callable(what) else what
             assert time.monotonic() < give_up_at, f"{said}\n" + "\n".join(frame.lines)
+            time.sleep(LOOK_S)
         return frame
 
     def wait_for_ghost(self) -> Frame:
