@@ -9,6 +9,7 @@ import os
 import re
 import socket
 from collections import Counter
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -120,6 +121,14 @@ class Access:
         ):
             raise Refused(403, "the path leads out of the workspace", "path")
         return workspace, path
+
+    def hinted(self, document: BodyDocument) -> tuple[str, str]:
+        """`place`, without a path that is none of a file there. Raises: Refused."""
+        with suppress(Refused):
+            workspace, path = self.place(document)
+            if os.path.isfile(path):
+                return workspace, path
+        return self.place(BodyDocument(workspace=document.workspace))
 
 
 def _shown(headers: dict[bytes, bytes]) -> list[bytes]:

@@ -189,7 +189,8 @@ class HttpFront:
             answering.result()
 
     async def _answer(self, dialect: Dialect, reply: HttpReply) -> None:
-        workspace, path = self._access.place(dialect.document)
+        place = self._access.hinted if dialect.path_is_hint else self._access.place
+        workspace, path = place(dialect.document)
         with self._daemon.client() as client:
             defaults = self.settings.completion
             requests = [

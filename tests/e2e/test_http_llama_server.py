@@ -1,14 +1,15 @@
-"""llama-server's routes beside infill, asked of the front as its clients ask them."""
+"""llama-server's routes beside infill, and Tabby's, asked of the front as clients ask them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import closing
 
 import pytest
 
 from codespec.config import load_settings
 from codespec.models.bundled_pair import BUNDLED_TARGET, bundled
-from tests.e2e.conftest import Home, until
+from tests.e2e.conftest import Home, report_of, until
 from tests.http_client import Front, front_of, refusal
 
 TEXT = "def add(a, b):\n    return"
@@ -53,7 +54,7 @@ def test_a_completion_of_text_of_tokens_and_streamed_is_the_same(front: Front) -
     refusal(front.ask("/completion", {"prompt": TEXT * 2000}), 400, "tokens", "model.n_ctx")
 
 
-def test_the_server_tells_of_itself_and_of_nobodys_text(front: Front) -> None:
+def test_the_server_tells_of_itself_and_of_nobodys_text(front: Front, home: Home) -> None:
     secret = "unmistakable_name"
     front.ask("/completion", {"prompt": f"{secret} = ", "n_predict": 2})
     status, props = front.ask("/props")
@@ -78,3 +79,19 @@ def test_the_server_tells_of_itself_and_of_nobodys_text(front: Front) -> None:
         refusal(front.ask(path, {"input": "x"}), 501, "codespec")
     refusal(front.ask("/apply-template", {"messages": [{"role": "user", "content": "x"}]}), 400)
     refusal(front.ask("/tokenize", {"content": 1}), 400, "content")
+
+    # What Tabby's clients ask beside.
+    health = front.ask("/v1/health")[1]
+    assert (health["status"], health["model"]) == ("ok", report_of(home.settings).model)
+    assert health["chat_model"] is None
+    setting = {"disable_client_side_telemetry": True}
+    assert front.ask("/v1beta/server_setting") == (200, setting)
+    event = {"type": "view", "completion_id": "x", "choice_index": 0}
+    with closing(front.begin("/v1/events", event)) as connection:
+        response = connection.getresponse()
+        assert (response.status, response.read()) == (200, b"")
+    refusal(front.ask("/v1/events", {**event, "type": "other"}), 400, "type")
+    segments = {"prefix": "def add(a, b):\n    return ", "suffix": "\n"}
+    status, said = front.ask("/v1/completions", {"language": "python", "segments": segments})
+    assert status == 200
+    assert said["choices"][0]["text"].strip()

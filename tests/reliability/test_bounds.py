@@ -32,6 +32,7 @@ from codespec.http.bodies import (
 from codespec.http.dialects.completions import OpenAICompletions
 from codespec.http.dialects.mistral import FimBody
 from codespec.http.dialects.ollama_bodies import GenerateBody, OllamaChatBody, ShowBody
+from codespec.http.dialects.tabby import EventBody, TabbyBody
 from codespec.http.field_error import FieldError
 from codespec.http.llama_bodies import (
     CompletionBody,
@@ -47,9 +48,9 @@ from tests.supervised import supervised
 
 BODIES = (
     *(CompletionsBody, ChatBody, InfillBody, CompletionBody),
-    *(GenerateBody, OllamaChatBody, ShowBody, FimBody),
+    *(GenerateBody, OllamaChatBody, ShowBody, FimBody, TabbyBody),
 )
-FIELDS = (TokenizeBody, DetokenizeBody)
+FIELDS = (TokenizeBody, DetokenizeBody, EventBody)
 UNPACK = {CompletionRequest: unpack_request, NextEditRequest: unpack_edit_request}
 SAID = (*get_args(wire.FromClient), *UNPACK, *BODIES, *FIELDS)
 MIB = 1 << 20
@@ -142,8 +143,8 @@ def test_just_what_is_allowed(
 ) -> None:
     is_body = kind in (*BODIES, *FIELDS)
     if is_body:
-        base: dict[str, Any] = {"prompt": "x", "messages": [{"role": "user", "content": "x"}]}
-        base |= {"content": "x"} if kind is TokenizeBody else {}
+        base: dict[str, Any] = {"prompt": "x", "content": "x", "segments": {}, "type": "view"}
+        base |= {"messages": [{"role": "user", "content": "x"}]}
     else:
         base = {"prefix": "", "type": kind.__name__, "id": 1, "version": "", "settings": {}}
         base |= {"document": "", "request": {}}
@@ -185,7 +186,7 @@ def test_just_what_is_allowed(
 def test_json_has_so_many_levels(kind: type[Body]) -> None:
     def body(n_levels: int) -> bytes:
         inner = b"[" * n_levels + b"]" * n_levels
-        said = b'{"prompt": "x", "messages": [{"role": "user"}], "no_such_field": '
+        said = b'{"prompt": "x", "segments": {}, "messages": [{"role": "user"}], "no_such_field": '
         return said + inner + b"}"
 
     read(body(limits.DEPTH - 1), kind)

@@ -30,6 +30,12 @@ class Dialect(Protocol):
     def document(self) -> BodyDocument: ...
 
     @property
+    def path_is_hint(self) -> bool:
+        """True if a path that is not that of a file in a workspace is to be left out, not
+        refused."""
+        ...
+
+    @property
     def streams(self) -> bool: ...
 
     @property
@@ -173,6 +179,10 @@ class OfBody(Generic[_B]):
     @property
     def document(self) -> BodyDocument:
         return self._body
+
+    @property
+    def path_is_hint(self) -> bool:
+        return False
 
     @property
     def streams(self) -> bool:

@@ -15,6 +15,7 @@ from codespec.http.dialects.infill import Infill
 from codespec.http.dialects.llama_answers import settings_of
 from codespec.http.dialects.llama_completion import LlamaCompletion
 from codespec.http.dialects.openai_answers import error_of
+from codespec.http.dialects.tabby import health_state
 from codespec.http.llama_bodies import DetokenizeBody, TokenizeBody
 from codespec.http.vocabularies import Vocabulary
 from codespec.requests import CompletionRequest
@@ -27,6 +28,12 @@ _RERANKS = ("/rerank", "/reranking", "/v1/rerank", "/v1/reranking")
 async def _health(question: Question) -> Json:
     warning = question.server.check_ready(is_known=question.is_known)
     return {"status": "ok", "warning": warning} if warning else {"status": "ok"}
+
+
+async def _health_of_both(question: Question) -> Json:
+    """llama-server's health and Tabby's, which have the same path. It needs a key where there are
+    some: Tabby's clients take any answer for the leave to complete."""
+    return {**await _health(question), **await health_state(question)}
 
 
 async def _props(question: Question) -> Json:
@@ -119,7 +126,7 @@ API = Api(
         "/props": Tells(_props),
         "/slots": Tells(_slots),
         "/health": Tells(_health, is_public=True),
-        "/v1/health": Tells(_health, is_public=True),
+        "/v1/health": Tells(_health_of_both),
         **{path: Tells(partial(_not_there, "embeddings"), "POST") for path in _EMBEDDINGS},
         **{path: Tells(partial(_not_there, "reranking"), "POST") for path in _RERANKS},
     },

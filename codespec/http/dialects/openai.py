@@ -1,14 +1,20 @@
-"""OpenAI's API: completions, chats, the list of models, and the form of errors."""
+"""OpenAI's API: completions, chats and the list of models."""
 
 from __future__ import annotations
 
 from codespec.http.access import Refused
-from codespec.http.dialects.base import Api, Json, Question, Tells, Writes
+from codespec.http.dialects.base import Api, Dialect, Json, Question, Tells, Writes
 from codespec.http.dialects.chats import OpenAIChat, chat_error
 from codespec.http.dialects.completions import OpenAICompletions
 from codespec.http.dialects.openai_answers import error_of
+from codespec.http.dialects.tabby import TabbyCompletion, is_asked
 
 _MODELS = "/v1/models"
+
+
+def _completions(raw: bytes, model: str) -> Dialect:
+    """A completion of OpenAI's, or one of Tabby's, which has the same path."""
+    return TabbyCompletion(raw, model) if is_asked(raw) else OpenAICompletions(raw, model)
 
 
 def _rows(question: Question) -> list[Json]:
@@ -29,7 +35,7 @@ async def _model(question: Question) -> Json:
 
 API = Api(
     routes={
-        "/v1/completions": Writes(OpenAICompletions),
+        "/v1/completions": Writes(_completions),
         _MODELS: Tells(_models),
         f"{_MODELS}/": Tells(_model),
     },

@@ -5,7 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from codespec.http.dialects import codespec_clients, llama_server, mistral, ollama, openai
+from codespec.http.dialects import (
+    codespec_clients,
+    llama_server,
+    mistral,
+    ollama,
+    openai,
+    tabby,
+)
 from codespec.http.dialects.base import Api, Route
 
 APIS: tuple[Api, ...] = (
@@ -15,6 +22,7 @@ APIS: tuple[Api, ...] = (
     ollama.API,
     mistral.API,
     codespec_clients.API,
+    tabby.API,
 )
 """The first one's errors answer for paths of none."""
 
