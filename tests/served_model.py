@@ -153,7 +153,7 @@ def as_llama_server(model: ServedModel) -> dict[str, Route]:
         with closing(model.complete(ids, body["n_predict"], allows)) as made:
             for token in made:
                 text = model.piece(token).decode("utf-8", "replace")
-                sent = [token] if body["return_tokens"] else []
+                sent = [token] if body.get("return_tokens") else []
                 exchange.event({"content": text, "tokens": sent, "stop": False})
         exchange.event({"content": "", "tokens": [], "stop": True, "stop_type": "limit"})
         exchange.end()

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import math
 from collections import abc
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from codespec.backends.base import Backend
 from codespec.config import Settings
 from codespec.errors import ModelError
-from codespec.types import Finish, ModelInfo, SamplingParams, Tokenizer, Tokens
+from codespec.types import Finish, ModelInfo, SamplingParams, SourceStats, Tokenizer, Tokens
 
 
 class UnavailableError(ModelError):
@@ -59,10 +59,20 @@ class GeneratorPrompt:
     workspace: str = ""
 
 
-Stream: TypeAlias = abc.Generator[bytes | Sequence[int], None, Finish]
-"""Pieces of an output, as bytes of text or as ids, in order. Its return value is the finish reason:
-"stop" where the text is complete, "deadline" where it was cut off and its finished lines count,
-else "length"."""
+@dataclass(frozen=True, slots=True)
+class DraftFigures:
+    """Figures of a generator that drafts for itself: its passes, and its drafted tokens by
+    source."""
+
+    n_passes: int
+    by_source: Mapping[str, SourceStats]
+
+
+Made: TypeAlias = bytes | Sequence[int] | DraftFigures
+Stream: TypeAlias = abc.Generator[Made, None, Finish]
+"""Pieces of an output, as bytes of text or as ids, in order, and figures of it. Its return value is
+the finish reason: "stop" where the text is complete, "deadline" where it was cut off and its
+finished lines count, else "length"."""
 
 
 class Generator:

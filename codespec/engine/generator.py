@@ -12,12 +12,12 @@ import logging
 import queue
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from codespec.backends.generators import Generator, GeneratorPrompt
+from codespec.backends.generators import DraftFigures, Generator, GeneratorPrompt, Made
 from codespec.config import Settings
 from codespec.context.masked_tokens import masked_tokens
 from codespec.cost.cost_curve import FLAT, CostCurve
@@ -28,7 +28,7 @@ from codespec.engine.reading import Reading
 from codespec.engine.turns import Turns
 from codespec.errors import CodespecError, InputError, ModelError
 from codespec.requests import CompletionRequest, Paused
-from codespec.types import Context, Finish, Tokens
+from codespec.types import Context, Finish, SourceStats, Tokens, Trace
 from codespec.verify.sampling import Sampler
 
 log = logging.getLogger(__name__)
@@ -94,12 +94,12 @@ class Streamed(Decoder):
             finish = None
             if context.healed:
                 asked = self._asked(context, request, due, context.prompt)
-                said = self._said(asked, output, due, paused, context.healed)
+                said = self._said(asked, output, trace, due, paused, context.healed)
                 finish = yield from said
             if finish is None and self._generator.holds:
                 asked = self._asked(context, request, due, context.prompt)
                 asked = dataclasses.replace(asked, held=context.healed)
-                said = self._said(asked, output, due, paused, context.healed)
+                said = self._said(asked, output, trace, due, paused, context.healed)
                 finish = (yield from said) or "stop"
             if finish is None:
                 held_back = self.tokenizer.encode(context.healed)
@@ -107,7 +107,7 @@ class Streamed(Decoder):
                     context, request, due, np.concatenate([context.prompt, held_back])
                 )
                 output.take(held_back.tolist())
-                finish = output.finish or (yield from self._said(asked, output, due, paused))
+                finish = output.finish or (yield from self._said(asked, output, trace, due, paused))
             return output.tokens, finish or "stop"
         finally:
             trace.n_tokens = -(-len(output.tokens) // self.n_units)
@@ -139,6 +139,7 @@ class Streamed(Decoder):
         self,
         asked: GeneratorPrompt,
         output: Output,
+        trace: Trace,
         due: Due,
         paused: Paused,
         healed: bytes = b"",
@@ -163,6 +164,9 @@ class Streamed(Decoder):
                     continue
                 if isinstance(got, _End):
                     return None if healed else got.finish
+                if isinstance(got, DraftFigures):
+                    _count(got, trace)
+                    continue
                 undecided += self.tokenizer.encode(got).tolist() if isinstance(got, bytes) else got
                 if healed:
                     said = self.tokenizer.decode(undecided)
@@ -204,6 +208,16 @@ class Streamed(Decoder):
         self._generator.close()
 
 
+def _count(figures: DraftFigures, trace: Trace) -> None:
+    trace.n_target_passes += figures.n_passes
+    for source, stats in figures.by_source.items():
+        known = trace.by_source.setdefault(source, SourceStats())
+        known.n_drafted += stats.n_drafted
+        known.n_accepted += stats.n_accepted
+        trace.n_drafted += stats.n_drafted
+        trace.n_accepted += stats.n_accepted
+
+
 @dataclass(frozen=True, slots=True)
 class _End:
     finish: Finish
@@ -215,11 +229,11 @@ class _Feed:
     def __init__(self, generator: Generator, asked: GeneratorPrompt) -> None:
         self._generator = generator
         self._asked = asked
-        self._made = queue.SimpleQueue[bytes | Sequence[int] | _End | CodespecError]()
+        self._made = queue.SimpleQueue[Made | _End | CodespecError]()
         self._is_closed = threading.Event()
         threading.Thread(target=self._make, name="generator", daemon=True).start()
 
-    def next(self, timeout_s: float) -> bytes | Sequence[int] | _End | None:
+    def next(self, timeout_s: float) -> Made | _End | None:
         """The next piece; None where there is none in time. Raises: CodespecError."""
         try:
             made = self._made.get(timeout=timeout_s)

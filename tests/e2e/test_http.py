@@ -21,7 +21,7 @@ from codespec.daemon import control
 from codespec.daemon.client import DaemonEngine
 from codespec.requests import Completion, CompletionRequest
 from codespec.suggest.until import Until
-from tests.e2e.conftest import Home, daemon_of, report_of, until
+from tests.e2e.conftest import Home, cheapen_passes, daemon_of, report_of, until
 from tests.engines import strict_engine
 from tests.http_client import Front, events, front_of, refusal
 
@@ -91,13 +91,7 @@ def test_the_servers_workspace_drafts(home, monkeypatch, tmp_path) -> None:
     library = Path(json.__file__).parent
     (home.workspace / "encoder.py").write_text((library / "encoder.py").read_text())
     subprocess.run([sys.executable, "-m", "codespec", "index", str(home.workspace)], check=True)
-    # On a busy machine the measured costs may say that nothing pays; here everything does.
-    with closing(strict_engine(home.settings)) as engine:
-        engine.settle()
-    curves = tmp_path / "cache" / "curves.json"
-    cheap = {"points": {"1": 1.0, "32": 1.1}}
-    measured = json.loads(curves.read_text())
-    curves.write_text(json.dumps({key: curve | cheap for key, curve in measured.items()}))
+    cheapen_passes(home.settings, tmp_path / "cache")
     body = {
         "prompt": '"""Implementation of JSONEncoder\n"""\nimport re\n\ntry:\n',
         "max_tokens": 24,

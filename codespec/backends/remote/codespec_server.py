@@ -11,13 +11,29 @@ from typing import Any
 
 import msgspec
 
-from codespec.backends.remote.inquiry import Inquiry
+from codespec.backends.generators import DraftFigures
+from codespec.backends.remote.inquiry import Inquiry, decoded
 from codespec.backends.remote.llama_cpp_server import LlamaCppServer
-from codespec.backends.remote.server_kind import Served, ServerRequest
+from codespec.backends.remote.server_kind import Piece, Served, ServerRequest
+from codespec.types import SourceStats
 
 
 class _Workspaces(msgspec.Struct):
     workspaces: list[str]
+
+
+class _Drafts(msgspec.Struct):
+    draft_n: int = 0
+    draft_n_accepted: int = 0
+
+
+class _Timings(msgspec.Struct):
+    passes_n: int = 0
+    drafts: dict[str, _Drafts] = {}
+
+
+class _Last(msgspec.Struct):
+    timings: _Timings | None = None
 
 
 class OtherCodespec(LlamaCppServer):
@@ -35,6 +51,7 @@ class OtherCodespec(LlamaCppServer):
 
     def request(self, asked: ServerRequest) -> tuple[str, dict[str, Any]]:
         route, body = super().request(asked)
+        del body["return_tokens"]  # it answers in text
         name = os.path.basename(os.path.normpath(asked.workspace)) if asked.workspace else ""
         # One that it does not have would be refused; "" is none, where nothing is its first.
         if name not in asked.served.workspaces:
@@ -42,3 +59,16 @@ class OtherCodespec(LlamaCppServer):
         path = os.path.relpath(asked.path, asked.workspace) if asked.path else ""
         inside = {} if path.startswith(os.pardir) or not path else {"path": path}
         return route, {**body, "workspace": name, **inside}
+
+    def piece(self, line: bytes) -> Piece | None:
+        piece = super().piece(line)
+        if piece is None or piece.finish is None:
+            return piece
+        timings = decoded(line.partition(b":")[2], _Last).timings
+        if timings is None:
+            return piece
+        by_source = {
+            source: SourceStats(drafts.draft_n, drafts.draft_n_accepted)
+            for source, drafts in timings.drafts.items()
+        }
+        return piece._replace(figures=DraftFigures(timings.passes_n, by_source))

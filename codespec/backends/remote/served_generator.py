@@ -8,7 +8,7 @@ from functools import cached_property
 
 from codespec.backends.base import Model
 from codespec.backends.byte_tokens import TextGenerator
-from codespec.backends.generators import Generator, GeneratorPrompt, Stream
+from codespec.backends.generators import DraftFigures, Generator, GeneratorPrompt, Stream
 from codespec.backends.remote.beginnings import Beginnings
 from codespec.backends.remote.connection import AbandonedError, ServerClient
 from codespec.backends.remote.control_texts import PromptSpeller, known_controls
@@ -73,6 +73,8 @@ class _FromServer(Generator):
                 piece = self._kind.piece(line)
                 if piece is None:
                     continue
+                if piece.figures is not None:
+                    yield piece.figures
                 if said := self._piece(piece):
                     yield said
                 if piece.finish is not None:
@@ -163,7 +165,10 @@ class TokensFromServer(_FromServer):
             one = dataclasses.replace(asked, max_tokens=1, allowed=allowed)
             said = list[int]()
             for piece in self._said(one, cancelled):
-                said += self.tokenizer.encode(piece).tolist() if isinstance(piece, bytes) else piece
+                if isinstance(piece, bytes):
+                    said += self.tokenizer.encode(piece).tolist()
+                elif not isinstance(piece, DraftFigures):
+                    said += piece
             if len(said) != 1:
                 return "stop"
             yield said

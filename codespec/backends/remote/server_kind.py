@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
+from codespec.backends.generators import DraftFigures
 from codespec.backends.remote.inquiry import Inquiry
 from codespec.types import Finish, SamplingParams
 
@@ -60,11 +61,12 @@ class ServerRequest:
 
 class Piece(NamedTuple):
     """A piece of a continuation: ids where the server sent them, else text. finish: None while
-    there is more."""
+    there is more. figures: of its drafts, where it tells them."""
 
     text: str = ""
     ids: tuple[int, ...] = ()
     finish: Finish | None = None
+    figures: DraftFigures | None = None
 
 
 class ServerKind:
