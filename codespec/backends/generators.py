@@ -60,7 +60,7 @@ class GeneratorPrompt:
 
 
 @dataclass(frozen=True, slots=True)
-class DraftFigures:
+class GeneratorFigures:
     """Figures of a generator that drafts for itself: its passes, and its drafted tokens by
     source."""
 
@@ -68,7 +68,7 @@ class DraftFigures:
     by_source: Mapping[str, SourceStats]
 
 
-Made: TypeAlias = bytes | Sequence[int] | DraftFigures
+Made: TypeAlias = bytes | Sequence[int] | GeneratorFigures
 Stream: TypeAlias = abc.Generator[Made, None, Finish]
 """Pieces of an output, as bytes of text or as ids, in order, and figures of it. Its return value is
 the finish reason: "stop" where the text is complete, "deadline" where it was cut off and its

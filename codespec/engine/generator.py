@@ -17,7 +17,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from codespec.backends.generators import DraftFigures, Generator, GeneratorPrompt, Made
+from codespec.backends.generators import Generator, GeneratorFigures, GeneratorPrompt, Made
 from codespec.config import Settings
 from codespec.context.masked_tokens import masked_tokens
 from codespec.cost.cost_curve import FLAT, CostCurve
@@ -164,7 +164,7 @@ class Streamed(Decoder):
                     continue
                 if isinstance(got, _End):
                     return None if healed else got.finish
-                if isinstance(got, DraftFigures):
+                if isinstance(got, GeneratorFigures):
                     _count(got, trace)
                     continue
                 undecided += self.tokenizer.encode(got).tolist() if isinstance(got, bytes) else got
@@ -208,7 +208,7 @@ class Streamed(Decoder):
         self._generator.close()
 
 
-def _count(figures: DraftFigures, trace: Trace) -> None:
+def _count(figures: GeneratorFigures, trace: Trace) -> None:
     trace.n_target_passes += figures.n_passes
     for source, stats in figures.by_source.items():
         known = trace.by_source.setdefault(source, SourceStats())

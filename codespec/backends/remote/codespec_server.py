@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from codespec.backends.generators import DraftFigures
+from codespec.backends.generators import GeneratorFigures
 from codespec.backends.remote.inquiry import Inquiry, decoded
 from codespec.backends.remote.llama_cpp_server import LlamaCppServer
 from codespec.backends.remote.server_kind import Piece, Served, ServerRequest
@@ -71,4 +71,4 @@ class OtherCodespec(LlamaCppServer):
             source: SourceStats(drafts.draft_n, drafts.draft_n_accepted)
             for source, drafts in timings.drafts.items()
         }
-        return piece._replace(figures=DraftFigures(timings.passes_n, by_source))
+        return piece._replace(figures=GeneratorFigures(timings.passes_n, by_source))

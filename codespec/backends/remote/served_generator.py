@@ -8,7 +8,7 @@ from functools import cached_property
 
 from codespec.backends.base import Model
 from codespec.backends.byte_tokens import TextGenerator
-from codespec.backends.generators import DraftFigures, Generator, GeneratorPrompt, Stream
+from codespec.backends.generators import Generator, GeneratorFigures, GeneratorPrompt, Stream
 from codespec.backends.remote.beginnings import Beginnings
 from codespec.backends.remote.connection import AbandonedError, ServerClient
 from codespec.backends.remote.control_texts import PromptSpeller, known_controls
@@ -167,7 +167,7 @@ class TokensFromServer(_FromServer):
             for piece in self._said(one, cancelled):
                 if isinstance(piece, bytes):
                     said += self.tokenizer.encode(piece).tolist()
-                elif not isinstance(piece, DraftFigures):
+                elif not isinstance(piece, GeneratorFigures):
                     said += piece
             if len(said) != 1:
                 return "stop"

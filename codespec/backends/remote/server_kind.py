@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
-from codespec.backends.generators import DraftFigures
+from codespec.backends.generators import GeneratorFigures
 from codespec.backends.remote.inquiry import Inquiry
 from codespec.types import Finish, SamplingParams
 
@@ -66,7 +66,7 @@ class Piece(NamedTuple):
     text: str = ""
     ids: tuple[int, ...] = ()
     finish: Finish | None = None
-    figures: DraftFigures | None = None
+    figures: GeneratorFigures | None = None
 
 
 class ServerKind:
