@@ -39,6 +39,8 @@ from codespec.types import SamplingParams, Snippet
 
 ALL_THERE_IS = limits.TOKENS
 """Number of tokens that stands for as many as the model's context holds."""
+LATEST = ":latest"
+"""Ollama's tag of a model's name that stands for none."""
 _OUTERMOST = re.compile(r"\n(?=[^\s)\]}])")
 """The end of a line before one that may begin a definition."""
 
@@ -139,7 +141,7 @@ class Body(BodyDocument, kw_only=True):
             ),
             # The model reads \n line ends alone, and writes them.
             stop=tuple(normalise(stop) for stop in stops if stop),
-            model=self.model,
+            model=self.model.removesuffix(LATEST),
             verbatim=self.verbatim,
             whole=self.verbatim,
         )

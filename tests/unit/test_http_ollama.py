@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, cast
 
 import pytest
 
 from codespec.config import CompletionSettings
+from codespec.daemon.wire import StateChanged
 from codespec.http.bodies import ALL_THERE_IS
+from codespec.http.dialects.base import Question, Tells
 from codespec.http.dialects.ollama_answers import OllamaChat, OllamaGenerate
 from codespec.http.dialects.registry import route_of
 from codespec.http.field_error import FieldError
+from codespec.models.figures import ModelFigures
 from codespec.requests import ChatMessage, Completion, CompletionRequest
 from codespec.types import Trace
 
@@ -168,3 +173,59 @@ def test_errors_have_the_form_of_the_api_that_was_asked() -> None:
     assert forms["/v1/fim/nope"]["detail"] == forms["/v1/fim/nope"]["message"] == "why"
     for path in ("/v1/nope", "/nope"):
         assert forms[path]["error"]["message"] == "why"
+
+
+@dataclass(frozen=True)
+class Server:
+    """The parts of a `ServerState` that are asked about models. edits: the next-edit model."""
+
+    figures: ModelFigures
+    edits: str
+
+    @property
+    def daemon(self) -> StateChanged:
+        return StateChanged(state="ready", model="coder", figures=self.figures)
+
+    def models(self) -> list[str]:
+        return ["coder", self.edits]
+
+
+CODER = ModelFigures(
+    architecture="qwen2",
+    quantisation="Q4_K",
+    backend="cuda",
+    n_params=1_543_000_000,
+    n_ctx=4096,
+    n_ctx_trained=32768,
+    file_bytes=900_000_000,
+    modified_s=1.0,
+    fills_in=True,
+    fim_prompt="<P>{prefix}<S>{suffix}<M>",
+)
+
+
+def told(path: str, server: Server, **body: object) -> Any:
+    _, route, _ = route_of(path)
+    assert isinstance(route, Tells)
+    question = Question(cast("Any", server), json.dumps(body).encode() if body else b"")
+    return asyncio.run(cast("Any", route.answer(question)))
+
+
+def test_models_are_told_by_ollamas_names() -> None:
+    server = Server(CODER, "mender")
+    coder, mender = told("/api/tags", server)["models"]
+    assert coder["name"] == coder["model"] == "coder:latest"
+    assert coder["details"]["parameter_size"] == "1.5B"
+    assert coder["details"]["quantization_level"] == "Q4_K"
+    assert coder["modified_at"] == "1970-01-01T00:00:01Z"
+    assert (mender["name"], mender["size"]) == ("mender:latest", 0)
+    assert coder["digest"] != mender["digest"]
+    [running] = told("/api/ps", server)["models"]
+    assert (running["size_vram"], running["context_length"]) == (900_000_000, 4096)
+    for name in ({"model": "coder"}, {"name": "coder:latest"}, {"model": "any:7b"}):
+        shown = told("/api/show", server, **name)
+        assert shown["capabilities"] == ["completion", "insert"]
+        assert shown["model_info"]["qwen2.context_length"] == 4096
+        assert "<P>{{ .Prompt }}<S>{{ .Suffix }}<M>" in shown["template"]
+    assert told("/api/show", server, model="mender:latest")["capabilities"] == ["completion"]
+    assert told("/", server) == told("", server) == "Ollama is running"

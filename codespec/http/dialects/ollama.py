@@ -9,10 +9,10 @@ import hashlib
 
 import msgspec
 
-from codespec.http.bodies import read
+from codespec.http.bodies import LATEST, read
 from codespec.http.dialects.base import Api, Json, Question, Tells, Writes
 from codespec.http.dialects.ollama_answers import OllamaChat, OllamaGenerate, time_of
-from codespec.http.dialects.ollama_bodies import LATEST, ShowBody
+from codespec.http.dialects.ollama_bodies import ShowBody
 from codespec.models.figures import ModelFigures
 
 _VERSION = "0.33.0"

@@ -19,8 +19,6 @@ from codespec.limits import Name, NotRead, Text, at_most, between
 from codespec.requests import ChatMessage
 from codespec.syntax.text import normalise
 
-LATEST = ":latest"
-"""Tag of a model's name that stands for none."""
 _NOTHING = re.compile(r"-?0[0.nuµmsh]*")
 """A duration of no time at all, as `keep_alive` spells it."""
 
@@ -52,9 +50,6 @@ class OllamaBody(Body, kw_only=True):
         for field, is_asked in (("format", self.format), ("think", self.think)):
             if is_asked:
                 raise FieldError(field, f"{field} is not supported; leave it out")
-
-    def __post_init__(self) -> None:
-        self.model = self.model.removesuffix(LATEST)
 
 
 class GenerateBody(OllamaBody, kw_only=True):
