@@ -8,16 +8,18 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from pathlib import Path
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from codespec.backends import registry
-from codespec.backends.base import Model
 from codespec.config import ModelSettings
 from codespec.context.special_tokens import encoded, specials_in
 from codespec.errors import InputError
 from codespec.http.access import Refused
 from codespec.requests import ChatMessage
 from codespec.system.files import FileState, state_of
+
+if TYPE_CHECKING:  # native code is imported when a vocabulary is opened
+    from codespec.backends.base import Model
 
 _T = TypeVar("_T")
 

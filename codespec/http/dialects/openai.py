@@ -8,6 +8,7 @@ from codespec.http.dialects.chats import OpenAIChat, chat_error
 from codespec.http.dialects.completions import OpenAICompletions
 from codespec.http.dialects.openai_answers import error_of
 from codespec.http.dialects.tabby import TabbyCompletion, is_asked
+from codespec.models.figures import ModelFigures
 
 _MODELS = "/v1/models"
 
@@ -19,7 +20,19 @@ def _completions(raw: bytes, model: str) -> Dialect:
 
 def _rows(question: Question) -> list[Json]:
     about = {"object": "model", "created": 0, "owned_by": "codespec"}
-    return [{"id": name, **about} for name in question.server.models()]
+    first, *others = ({"id": name, **about} for name in question.server.models())
+    return [first | _figures(question.server.daemon.figures), *others]
+
+
+def _figures(figures: ModelFigures) -> Json:
+    """The length of the model's context by vLLM's name, and figures by llama-server's."""
+    meta = {
+        "n_ctx": figures.n_ctx,
+        "n_ctx_train": figures.n_ctx_trained,
+        "n_params": figures.n_params,
+        "size": figures.file_bytes,
+    }
+    return {"max_model_len": figures.n_ctx, "meta": meta} if figures.n_ctx else {}
 
 
 async def _models(question: Question) -> Json:
