@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import select
+import ssl
 import threading
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -80,13 +81,14 @@ class ScriptedServer:
 
     port: int
     routes: dict[str, Route]
+    tls: ssl.SSLContext | None = None
     exchanges: list[Exchange] = field(default_factory=list[Exchange])
     n_answering: int = 0
     """Requests that are being answered."""
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+        return f"https://localhost:{self.port}" if self.tls else f"http://127.0.0.1:{self.port}"
 
     def asked(self, path: str) -> list[Any]:
         """The bodies of the requests to a path."""
@@ -98,7 +100,9 @@ def _unknown(exchange: Exchange) -> None:
 
 
 @contextmanager
-def scripted_server(routes: Mapping[str, Route]) -> Generator[ScriptedServer]:
+def scripted_server(
+    routes: Mapping[str, Route], tls: ssl.SSLContext | None = None
+) -> Generator[ScriptedServer]:
     lock = threading.Lock()
 
     class Counting:
@@ -134,7 +138,10 @@ def scripted_server(routes: Mapping[str, Route]) -> Generator[ScriptedServer]:
             pass
 
     web = Quiet(("127.0.0.1", 0), Handler)
-    server = ScriptedServer(web.server_address[1], dict(routes))
+    if tls is not None:
+        # Not before the connection's own thread reads: one that says nothing must not stop all.
+        web.socket = tls.wrap_socket(web.socket, server_side=True, do_handshake_on_connect=False)
+    server = ScriptedServer(web.server_address[1], dict(routes), tls)
     thread = threading.Thread(target=web.serve_forever, args=(0.01,), daemon=True)
     thread.start()
     try:

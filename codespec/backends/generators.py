@@ -102,6 +102,10 @@ class Generator:
         where it is."""
         return ""
 
+    def watch(self, sent: Callable[[str], None]) -> None:
+        """Tell `sent` every request that leaves this process from now on, as it is sent, but for
+        its key."""
+
     def stream(self, prompt: GeneratorPrompt, cancelled: Callable[[], bool]) -> Stream:
         """Stream the continuation of a prompt. Runs on a thread of its own, which may block: the
         engine closes it at the next piece after `cancelled` returns True, and it may end by itself

@@ -259,11 +259,18 @@ def _print(
     click.echo(f"{found.shape}: {found.shape_why}; generation ended by: {found.finish}")
     for what in found.trimmed:
         click.echo(f"trimmed: {what}")
-    if found.trimmed:
+    if found.trimmed and found.passes:
         click.echo(f"generated was: {found.generated!r}")
     _title("prompt")
     _print_prompt(found.prompt, root)
-    _title("passes of the model")
+    for text in found.shown:
+        _title("shown to the server, asterisks in the place of what looks like a secret")
+        click.echo(printable(text, CODE))
+    for request in found.sent:
+        _title("sent, with the server's key beside")
+        click.echo(printable(request, CODE))
+    if found.passes:
+        _title("passes of the model")
     for i, each in enumerate(found.passes, 1):
         click.echo(f"{i:3d}  {each.said!r}")
         for span in each.spans:

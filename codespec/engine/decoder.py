@@ -80,6 +80,10 @@ class Decoder:
         """Connect the drafters to their sources; called once, before the first request.
         repository: gives the index of a workspace."""
 
+    def watch(self, shown: Callable[[str], None], sent: Callable[[str], None]) -> None:
+        """Tell `shown` the text of every prompt that leaves this process, and `sent` the requests;
+        see `Generator.watch`."""
+
     def begin(self) -> None:
         """Prepare for a turn of a request."""
 

@@ -81,6 +81,7 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     reason: why the text is empty.
     generated: the output before it was trimmed.
     chances: see `Trace`.
+    shown, sent: prompts that left this process, as text; and the requests, as they were sent.
     times_ms: milliseconds by stage; "other" is the rest, reading the prompt above all.
     """
 
@@ -100,6 +101,8 @@ class Explanation(msgspec.Struct, frozen=True, kw_only=True):
     trimmed_keys: list[str]
     chances: list[float]
     times_ms: dict[str, float]
+    shown: list[str] = []
+    sent: list[str] = []
 
 
 @dataclass(slots=True)
@@ -132,12 +135,19 @@ class Recorder(Drafter):
 def explain(engine: LocalEngine, request: CompletionRequest) -> Explanation:
     """Complete `request` and explain the result. The text is that of `engine.complete`."""
     recorder = Recorder()
-    engine.watchers.append(recorder)
-    try:
+    shown, sent = list[str](), list[str]()
+    if engine.has_passes:
+        engine.watchers.append(recorder)
+        try:
+            completion = engine.complete(request)
+        finally:
+            engine.watchers.remove(recorder)
+        context = recorder.context
+    else:
+        engine.watch(shown.append, sent.append)
         completion = engine.complete(request)
-    finally:
-        engine.watchers.remove(recorder)
-    context, trace = recorder.context, completion.trace
+        context = engine.context(request) if shown else None
+    trace = completion.trace
     passes: list[Pass] = []
     generated = b""
     if context is not None:
@@ -172,6 +182,8 @@ def explain(engine: LocalEngine, request: CompletionRequest) -> Explanation:
             "other": max(0.0, trace.ms - known),
             "all": trace.ms,
         },
+        shown=shown,
+        sent=sent,
     )
 
 

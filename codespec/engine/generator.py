@@ -51,6 +51,7 @@ class Streamed(Decoder):
         self._generator = generator
         self._clock = clock
         self._busy_s = 0.0
+        self._shown: Callable[[str], None] = lambda text: None
         self.info, self.tokenizer = generator.info, generator.tokenizer
         self.n_units, self.heals = generator.n_units, generator.heals
         self.is_elsewhere = generator.is_elsewhere
@@ -63,6 +64,10 @@ class Streamed(Decoder):
     @property
     def busy_s(self) -> float:
         return self._busy_s
+
+    def watch(self, shown: Callable[[str], None], sent: Callable[[str], None]) -> None:
+        self._shown = shown
+        self._generator.watch(sent)
 
     def decoding(
         self,
@@ -146,6 +151,7 @@ class Streamed(Decoder):
     ) -> Turns[Finish | None]:
         """Feed the generator's tokens to `output`. Returns the cause of the end; None, with nothing
         fed, where the tokens do not begin with `healed`."""
+        self._shown(asked.text)
         feed = _Feed(self._generator, asked)
         undecided: list[int] = []
         started = self._clock()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from codespec.backends.base import Target
 from codespec.cost.cost_curve import CostCurve
@@ -52,6 +52,15 @@ class MeasurableEngine:
     def target(self) -> Target:
         """The target in use."""
         return self.passes.target
+
+    @property
+    def has_passes(self) -> bool:
+        """False for a model that decodes by itself."""
+        return isinstance(self._decoder, TargetDecoder)
+
+    def watch(self, shown: Callable[[str], None], sent: Callable[[str], None]) -> None:
+        """See `Decoder.watch`."""
+        self._decoder.watch(shown, sent)
 
     @property
     def trouble(self) -> str:

@@ -62,6 +62,8 @@ class ServerClient:
         self._kept: list[_Connection] = []
         self._lock = threading.Lock()
         self._is_closed = False
+        self.on_sent: Callable[[str], None] = lambda request: None
+        """Told every request as it is sent, without the key."""
 
     def ask(
         self,
@@ -120,6 +122,7 @@ class ServerClient:
         request = h11.Request(
             method="GET" if body is None else "POST", target=target, headers=list(headers.items())
         )
+        self.on_sent(f"{request.method.decode()} {self.address.url}{path}\n{raw.decode()}")
         connection, head = self._begun(request, raw, cancelled, ends_at)
         is_kept = False
         try:

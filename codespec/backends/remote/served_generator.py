@@ -46,6 +46,9 @@ class _FromServer(Generator):
     def trouble(self) -> str:
         return self._breaker.trouble
 
+    def watch(self, sent: Callable[[str], None]) -> None:
+        self._client.on_sent = sent
+
     def stream(self, prompt: GeneratorPrompt, cancelled: Callable[[], bool]) -> Stream:
         return guarded(
             lambda: self._asked(prompt, cancelled), self._breaker, cancelled, prompt.left_s

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import time
 from collections.abc import Iterator
 from contextlib import closing
@@ -16,8 +15,10 @@ import psutil
 from codespec.backends.base import Model, Target, non_finite_logits
 from codespec.backends.generators import GeneratorBackend
 from codespec.backends.registry import backend_of, target_of, targets_of
+from codespec.cli.doctor import server_checks
 from codespec.cli.doctor.findings import Finding
-from codespec.config import CompletionSettings, Settings
+from codespec.cli.doctor.verdicts import LINE_TOKENS, in_time, kind
+from codespec.config import Settings
 from codespec.drafters.registry import check as check_drafters
 from codespec.engine.draft_models import check_draft
 from codespec.engine.reading import readable, whole
@@ -26,9 +27,6 @@ from codespec.models import library
 from codespec.models.resolve import TIMES_DEARER, draft_paths
 from codespec.types import NO_DRAFT, ModelInfo, Tokens
 
-_INSTRUCT = re.compile(r"instruct|chat|\bit\b|assistant", re.IGNORECASE)
-LINE_TOKENS = 12
-"""Tokens of a line of code that is suggested."""
 NEW_PROMPT_TOKENS = 64
 """Tokens of the prompt read anew for a suggestion while typing: the rest is in the KV cache."""
 _N_PREFILL, _N_STEPS = 384, 16
@@ -65,7 +63,8 @@ def check(settings: Settings, *, measure: bool) -> tuple[list[Finding], str]:
         backend = backend_of(where)
         backend.try_out(where)
         if isinstance(backend, GeneratorBackend):
-            return _generator(backend, where, settings)
+            of_server, tokenizer = server_checks.check(backend, where, settings, measure=measure)
+            return [*found, *of_server], tokenizer
         backend = targets_of(where)
         vocabulary = backend.open(where, vocab_only=True)
     except (ConfigError, ModelError) as e:
@@ -76,7 +75,7 @@ def check(settings: Settings, *, measure: bool) -> tuple[list[Finding], str]:
     found.append(
         Finding("model", "ok", f"{info.name}: {size}{info.file_bytes / 1e6:.0f} MB, {info.path}")
     )
-    found += _kind(info.name, info.fim is not None)
+    found += kind(info.name, info.fim is not None)
     remarks = backend.remarks_on(where, settings.model.kv_type)
     found += (Finding("model", *remark) for remark in remarks)
     try:
@@ -89,47 +88,11 @@ def check(settings: Settings, *, measure: bool) -> tuple[list[Finding], str]:
     return found, info.tokenizer_hash
 
 
-def _generator(
-    backend: GeneratorBackend, where: str, settings: Settings
-) -> tuple[list[Finding], str]:
-    """`check` of a model that decodes by itself. Raises: ModelError."""
-    with closing(backend.open(where, settings)) as generator:
-        info = generator.info
-    says = f"{info.name}: {backend.name} computes it, {where}"
-    found = [
-        *_list(),
-        Finding("model", "ok", says),
-        Finding("model", "note", "it decodes by itself: nothing is drafted or read ahead for it"),
-        *_kind(info.name, info.fim is not None),
-    ]
-    remarks = backend.remarks_on(where, settings.model.kv_type)
-    return [*found, *(Finding("model", *remark) for remark in remarks)], info.tokenizer_hash
-
-
 def _list() -> Iterator[Finding]:
     try:
         library.read_list()
     except ConfigError as e:
         yield Finding("model", "warning", e.message, e.hint)
-
-
-def _kind(name: str, fim: bool) -> Iterator[Finding]:
-    if fim:
-        yield Finding("model", "ok", "it can fill in the middle: text after the cursor counts")
-    else:
-        yield Finding(
-            "model",
-            "warning",
-            "it cannot fill in the middle: suggestions ignore the text after the cursor",
-            "Choose a code model with fill-in-the-middle markers.",
-        )
-    if _INSTRUCT.search(name):
-        yield Finding(
-            "model",
-            "warning",
-            "by its name it is made for conversation, which completes code worse",
-            "Choose the base model of the same family.",
-        )
 
 
 def _draft(settings: Settings, info: ModelInfo) -> Iterator[Finding]:
@@ -188,42 +151,7 @@ def _measured(settings: Settings) -> Iterator[Finding]:
         f"a line takes about {speed.line_ms:.0f} ms while typing, {cold:.0f} ms in a file just "
         "opened, less where drafts are right"
     )
-    yield _in_time(settings.completion, speed.line_ms, cold, meaning, instead)
-
-
-def _in_time(
-    limits: CompletionSettings, line_ms: float, cold_ms: float, meaning: str, instead: str | None
-) -> Finding:
-    """Finding on the deadline: an unasked suggestion that takes longer is not shown."""
-    soon_ms, names = limits.deadline_auto_ms, "completion.deadline_auto_ms"
-    last_ms = soon_ms
-    if limits.show_late:
-        last_ms, names = soon_ms + limits.linger_ms, f"{names} + linger_ms"
-    if line_ms > last_ms:
-        return Finding(
-            "model",
-            "warning",
-            f"{meaning}: more than {names} = {last_ms:.0f}",
-            instead
-            or "Choose a smaller model, raise the deadline, or ask by key (deadline_invoked_ms).",
-        )
-    if line_ms > soon_ms:
-        return Finding(
-            "model",
-            "note",
-            f"{meaning}: suggestions come late, where you pause",
-            instead
-            or "A smaller model is quicker; with completion.show_late = false none comes after "
-            f"{soon_ms:.0f} ms.",
-        )
-    if cold_ms > last_ms:
-        return Finding(
-            "model",
-            "note",
-            f"{meaning}; the first one in a file comes too late, and is kept for the next key",
-            "A smaller completion.max_read_ms or n_prefix_tokens makes it faster.",
-        )
-    return Finding("model", "ok", meaning)
+    yield in_time(settings.completion, speed.line_ms, cold, meaning, instead)
 
 
 def measure_speed(settings: Settings) -> tuple[Speed, str]:
