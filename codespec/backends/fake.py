@@ -40,7 +40,10 @@ def hashed_logits(n_vocab: int, scale: float = 2.0) -> LogitsFunction:
         rng = np.random.default_rng(int.from_bytes(digest, "little"))
         return (rng.standard_normal(n_vocab) * scale).astype(np.float32)
 
-    return lambda context: drawn(context).copy()
+    def logits(context: tuple[int, ...]) -> Logits:
+        return drawn(context).copy()
+
+    return logits
 
 
 class FakeRows:
