@@ -115,7 +115,7 @@ async def test_an_answer_without_edits_says_why() -> None:
 async def test_a_worker_that_ends_is_a_reason_too() -> None:
     async with supervised() as harness:
         await harness.until("ready")
-        generation = harness.post("until paused 1", deadline_ms=9000.0)
+        generation = harness.post("until paused 1", deadline_ms=60_000.0)
         stuck = harness.post_edits("hang", deadline_ms=0.0)
         await harness.until_jobs((1, True), (2, False))
         dying = harness.post("die", client=2, deadline_ms=90.0)
@@ -153,7 +153,7 @@ async def test_a_next_edit_model_takes_turns_as_a_completion_does() -> None:
 async def test_a_newer_one_of_a_model_takes_the_place_of_its_like_alone() -> None:
     async with supervised() as harness:
         await harness.until("ready")
-        generation = harness.post("until paused 1", document="a", deadline_ms=9000.0)
+        generation = harness.post("until paused 1", document="a", deadline_ms=60_000.0)
         older = harness.post_edits("odd", document="a", with_model=True)
         newer = harness.post_edits("odd", document="a", with_model=True)
         assert await edits(older) == NextEdits(why=NoNextEdit.CANCELLED)

@@ -30,10 +30,16 @@ TYPES = gguf.GGMLQuantizationType
 @pytest.fixture(scope="module")
 def target() -> Any:
     model = load_model(bundled(BUNDLED_TARGET), n_gpu_layers=0)
-    target = LlamaTarget(model, n_ctx=512, n_threads=2)
+    target = LlamaTarget(model, n_ctx=512, n_threads=1)
     yield target
     target.close()
     model.close()
+
+
+def threads_for(instructions: str) -> int:
+    """Two with the best instructions, one with others: which rows a thread takes is the same code,
+    and a thread that waits for another one spins."""
+    return 2 if instructions == kernels.NAME else 1
 
 
 def logits(target: LlamaTarget, tokens: Any, n_drafted: int) -> Any:
@@ -131,12 +137,11 @@ def random_file(
     return quantised(plain_files[shape.name], file_type, tmp_path_factory.mktemp("models"))
 
 
-@pytest.mark.parametrize("n_threads", [1, 2])
 def test_a_draft_is_verified_with_the_logits_of_plain_decoding_to_the_bit(
-    instructions: str, n_threads: int
+    instructions: str,
 ) -> None:
     model = load_model(bundled(BUNDLED_TARGET), n_gpu_layers=0)
-    target = LlamaTarget(model, n_ctx=1024, n_threads=n_threads)
+    target = LlamaTarget(model, n_ctx=1024, n_threads=threads_for(instructions))
     rng = np.random.default_rng(7)
     for n_context in (5, 130, 600):
         tokens = rng.integers(10, 8000, n_context + 17, np.int32)
@@ -161,7 +166,7 @@ def test_a_model_says_the_same_to_the_bit_in_passes_of_any_size(
     instructions: str, random_file: Path
 ) -> None:
     model = load_model(random_file, n_gpu_layers=0)
-    target = LlamaTarget(model, n_ctx=512, n_threads=2)
+    target = LlamaTarget(model, n_ctx=512, n_threads=threads_for(instructions))
     assert target.is_exact
     tokens = np.random.default_rng(4).integers(10, 8000, 60, np.int32)
     target.prefill(tokens[:40], lambda: False)
@@ -203,7 +208,7 @@ def test_a_small_model_is_kept_in_order_until_it_is_closed(
 
     def said() -> Any:
         model = load_model(bundled(BUNDLED_TARGET), n_gpu_layers=0)
-        target = LlamaTarget(model, n_ctx=256, n_threads=2)
+        target = LlamaTarget(model, n_ctx=256, n_threads=threads_for(instructions))
         found = [logits(target, tokens, n_drafted) for n_drafted in (0, 1, 5, 16, 30)]
         n = kernels.n_ordered() - before
         target.close()
