@@ -14,7 +14,7 @@ EDITORS = --numprocesses 2 --dist loadgroup tests/editors
 # Modules are compiled once, not by each of the processes that tests start.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: run check style types unit test test-editors node vsix env dev lint format soak soak-native soak-editor clean help
+.PHONY: run check style types unit test team test-team test-editors node vsix env dev lint format soak soak-native soak-editor clean help
 
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /\t/'
@@ -25,6 +25,12 @@ run: env  ## set up, index a real repository, complete real code, print statisti
 test: dev lint  ## set up, lint, check types and layers, run all tests
 	@$(BIN)/python -m pytest $(SIDE_BY_SIDE)
 	@$(BIN)/python -m pytest $(EDITORS)
+
+team: dev  ## vLLM with our drafter, in an environment of its own, beside its own ways of drafting
+	@$(BIN)/python -m codespec_bench.maintainers.team $(TEAM)
+
+test-team: dev  ## the drafter in vLLM itself: the same text, whatever the drafter does
+	@$(BIN)/python -m pytest tests/team
 
 test-editors: dev  ## the plug-ins in the real editors, which are installed once into the cache folder
 	@$(BIN)/python -m pytest $(EDITORS)

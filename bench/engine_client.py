@@ -17,6 +17,7 @@ from codespec.errors import CodespecError
 
 from .served_places import ServedPlace
 
+_TIMEOUT_S = 600.0
 _COUNTERS = {
     "vllm:iteration_tokens_total_count": "steps",
     "vllm:spec_decode_num_draft_tokens_total": "drafted",
@@ -43,13 +44,14 @@ class EngineRun(msgspec.Struct):
 class EngineClient:
     """One engine on this machine.
 
-    workspace: id under which its drafter knows the repository, "" for none.
+    workspace: id under which our drafter knows the repository, "" for another drafter.
+    drafts:    False to ask our drafter for none.
     """
 
-    def __init__(self, port: int, workspace: str = "", timeout_s: float = 600.0) -> None:
+    def __init__(self, port: int, workspace: str = "", drafts: bool = True) -> None:
         self._port = port
         self._workspace = workspace
-        self._timeout_s = timeout_s
+        self._drafts = drafts
 
     def is_ready(self) -> bool:
         try:
@@ -67,7 +69,11 @@ class EngineClient:
             "return_token_ids": True,
         }
         if self._workspace:
-            body["vllm_xargs"] = {"codespec_workspace": self._workspace, "codespec_path": path}
+            body["vllm_xargs"] = {
+                "codespec_workspace": self._workspace,
+                "codespec_path": path,
+                "codespec_draft": int(self._drafts),
+            }
         status, answer = self._call("POST", "/v1/completions", body)
         if status != 200:
             raise EngineError(f"the engine answered {status}", "Its log says why.")
@@ -105,7 +111,7 @@ class EngineClient:
         return found
 
     def _call(self, method: str, path: str, body: Any = None) -> tuple[int, bytes]:
-        connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=self._timeout_s)
+        connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=_TIMEOUT_S)
         try:
             sent = None if body is None else json.dumps(body)
             connection.request(method, path, sent, {"Content-Type": "application/json"})

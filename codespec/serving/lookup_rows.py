@@ -66,7 +66,11 @@ class LookupRows:
         natives: list[DraftedRequest] = []
         fresh: list[list[int]] = []
         for i, step in enumerate(steps):
-            known = self._known(step)
+            try:
+                known = self._known(step)
+            except Exception:  # what one client sent is the loss of its row alone
+                self._counters.n_failed += 1
+                continue
             if known is None:
                 continue
             n_read = step.start + len(step.tokens)

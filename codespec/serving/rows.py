@@ -94,5 +94,5 @@ class RowFeed:
     def lost(self, ended: Iterable[Hashable]) -> None:
         """The drafter may not have read what it was sent last: rows are sent whole again, and what
         ended is told again."""
-        self._n_sent.clear()
+        self._n_sent = dict.fromkeys(self._n_sent, 0)
         self._ended += ended

@@ -25,7 +25,7 @@ import numpy.typing as npt
 
 from codespec.cost.cost_curve import CostCurve
 from codespec.errors import ConfigError
-from codespec.limits import Name, PathText
+from codespec.limits import PATH_CHARS, Name, PathText
 from codespec.serving.batch_cost import WIDE, BatchCost
 from codespec.serving.counters import RowCounters
 from codespec.serving.lookup_rows import LookupRows
@@ -172,9 +172,11 @@ class VllmDrafter:
     def _place(self, sampling: Any) -> RequestPlace:
         """The place that a request names in its `vllm_xargs`."""
         extra = (sampling.extra_args if sampling is not None else None) or {}
-        workspace = extra.get("codespec_workspace") or self._default
-        path = extra.get("codespec_path") or ""
-        return RequestPlace(str(workspace), str(path), bool(extra.get("codespec_draft", 1)))
+        workspace = str(extra.get("codespec_workspace") or self._default)
+        path = str(extra.get("codespec_path") or "")
+        if len(path) > PATH_CHARS or "\0" in path:
+            path = ""
+        return RequestPlace(workspace, path, bool(extra.get("codespec_draft", 1)))
 
     def _observe(self, keys: frozenset[Hashable]) -> None:
         """Learn what the step behind us cost, where it read no prompt and nobody idled."""

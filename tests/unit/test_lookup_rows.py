@@ -156,6 +156,18 @@ def test_nothing_is_drafted_for_who_does_not_want_it():
     assert rows.draft(("a", "xyxyxyxy", "xy"), place=RequestPlace(drafts=False)) == [""]
 
 
+def test_what_one_client_sends_is_no_loss_of_others(repositories):
+    rows = Rows(roots_of(repositories))
+    ids = TOKENIZER.encode("alpha beta alpha b")
+    places = [RequestPlace("red", "a\0b"), RequestPlace("red", "own.py")]
+    states = [RowState(str(i), ids, len(ids), 4, 4, place) for i, place in enumerate(places)]
+    steps, ended = rows.feed.steps(states, ())
+    first, second = rows.drafter.draft(steps, ended, 1e6)
+    assert first == []
+    assert TOKENIZER.decode(second) == b"eta "
+    assert rows.counters.n_failed == 1
+
+
 def test_a_batch_narrows_drafts_where_tokens_cost():
     steep = BatchCost(CostCurve({1: 1.0, 8: 1.0, 16: 2.0, 32: 4.0, 64: 8.0}), learns=False)
     (alone,) = Rows(cost=steep).draft(("a", "value = other\nvalu", "e"), n=4)

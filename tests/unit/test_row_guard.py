@@ -123,6 +123,22 @@ def test_what_ended_is_told_until_it_was_read():
     assert drafter.ended == ["1", "1"]
 
 
+def test_what_ended_while_the_drafter_hung_is_told():
+    goes_on = threading.Event()
+    drafter = Scripted(lambda steps: (goes_on.wait(), [[]] * len(steps))[1])
+    guard, _ = guard_of(drafter, budget_ms=20)
+    guard.draft(rows(3, 3), ["0", "1"])
+    late = guard._late
+    assert late is not None
+    goes_on.set()
+    assert late.is_done.wait(30)
+    guard._is_ready()
+    guard._rests_until_s = 0.0
+    guard._budget_ms = LONG_MS
+    guard.draft(rows(4), ["0"])
+    assert drafter.ended == ["1"]
+
+
 def test_a_row_that_became_shorter_is_sent_whole():
     feed = RowFeed()
     feed.steps(rows(9), ["0"])

