@@ -25,6 +25,7 @@ class FakeEngine:
     pass, from text before the cursor."""
 
     tokenizer = ByteTokenizer()
+    has_passes = True
 
     def __init__(self, wanted: str, healed: bytes = b"", end: str = "\n") -> None:
         self.watchers = []
