@@ -24,7 +24,7 @@ from codespec.errors import CodespecError, InputError
 from codespec.http.access import Access, KeyRefused, Refused
 from codespec.http.cors import allowed_headers, preflight_headers
 from codespec.http.dialects.base import Dialect, Question, Route, Tells
-from codespec.http.dialects.registry import paths, route_of
+from codespec.http.dialects.registry import paths_beside, route_of
 from codespec.http.exchange import HttpReply, Receive, Scope, Send, left, read_body
 from codespec.http.field_error import FieldError
 from codespec.http.vocabularies import Vocabularies, Vocabulary
@@ -91,7 +91,7 @@ class HttpFront:
         if key:
             reply.headers = allowed_headers(headers, origins)
         if route is None:
-            raise Refused(404, f"only {', '.join(paths())}")
+            raise Refused(404, f"only {', '.join(paths_beside(scope['path']))}")
         is_get = isinstance(route, Tells) and route.method == "GET"
         methods = ("GET", "HEAD") if is_get else ("POST",)
         if scope["method"] not in methods:

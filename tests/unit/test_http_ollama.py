@@ -14,7 +14,7 @@ from codespec.daemon.wire import StateChanged
 from codespec.http.bodies import ALL_THERE_IS
 from codespec.http.dialects.base import Question, Tells
 from codespec.http.dialects.ollama_answers import OllamaChat, OllamaGenerate
-from codespec.http.dialects.registry import route_of
+from codespec.http.dialects.registry import paths_beside, route_of
 from codespec.http.field_error import FieldError
 from codespec.models.figures import ModelFigures
 from codespec.requests import ChatMessage, Completion, CompletionRequest
@@ -173,6 +173,9 @@ def test_errors_have_the_form_of_the_api_that_was_asked() -> None:
     assert forms["/v1/fim/nope"]["detail"] == forms["/v1/fim/nope"]["message"] == "why"
     for path in ("/v1/nope", "/nope"):
         assert forms[path]["error"]["message"] == "why"
+    assert {"/", "/api/chat"} <= {*paths_beside("/api/nope")}
+    assert "/v1/completions" not in paths_beside("/api/nope")
+    assert {"/v1/completions", "/api/chat"} <= {*paths_beside("/nope")}
 
 
 @dataclass(frozen=True)

@@ -29,9 +29,10 @@ APIS: tuple[Api, ...] = (
 _ROUTES = {path: (api, route) for api in APIS for path, route in api.routes.items()}
 
 
-def paths() -> Iterator[str]:
-    """The paths that are served."""
-    return (path or "/" for path in _ROUTES)
+def paths_beside(path: str) -> Iterator[str]:
+    """The paths that are served by the API of a path; all there are for a path of none."""
+    apis = [api for api in APIS if path.startswith(api.prefixes)] or APIS
+    return (served or "/" for api in apis for served in api.routes)
 
 
 def route_of(path: str) -> tuple[Api, Route | None, str]:
