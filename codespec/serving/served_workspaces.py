@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections import Counter, OrderedDict
-from collections.abc import Collection, Mapping, Sequence
-from itertools import chain
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +18,7 @@ from codespec.types import Source, Tokens
 log = logging.getLogger(__name__)
 
 MOST_LEARNING = 256
-"""Most workspaces whose calibration is kept, about 40 KB each; those used last."""
+"""Most workspaces whose calibration is kept, up to 200 KB each; those used last."""
 
 _WINDOW = 32
 """Tokens of a piece of a document by which its stored copy is found."""
@@ -114,12 +113,13 @@ class ServedWorkspaces:
             known = self._indexes[workspace] = WorkspaceIndex.open(root, self._hash)
         return known
 
-    def open_all(self) -> Collection[str]:
+    def open_all(self) -> list[str]:
         """Open all indexes. Returns: ids of workspaces without one for this vocabulary."""
-        missing = [name for name in self._roots if self.index(name) is None]
-        found = chain.from_iterable([name] for name in self._roots if name not in missing)
-        for name in found:
-            index = self._indexes[name]
-            n_tokens = 0 if index is None else index.n_tokens
-            log.info("codespec: workspace %s: %d tokens", name, n_tokens)
+        missing: list[str] = []
+        for name in self._roots:
+            index = self.index(name)
+            if index is None:
+                missing.append(name)
+            else:
+                log.info("codespec: workspace %s: %d tokens", name, index.n_tokens)
         return missing

@@ -53,7 +53,7 @@ class ServingSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
     """Workspace of requests that name none."""
     budget_ms: Annotated[float, msgspec.Meta(ge=0.1, le=10_000)] = 5.0
     """Time for the drafts of a step; a step waits twice as long at most."""
-    threads: Annotated[int, msgspec.Meta(ge=1, le=64)] = 2
+    threads: Annotated[int, msgspec.Meta(ge=1, le=64)] = 1
     curve: dict[Annotated[int, msgspec.Meta(ge=1, le=1 << 20)], float] = msgspec.field(
         default_factory=lambda: dict(WIDE)
     )
