@@ -83,6 +83,7 @@ def resolved(settings: Settings) -> Settings:
         settings.server,
         key_file=_absolute_file(settings.server.key_file),
         ca_file=_absolute_file(settings.server.ca_file),
+        tokenizer=absolute(settings.server.tokenizer),
     )
     found = msgspec.structs.replace(settings, model=model, edits=edits, server=server)
     try:

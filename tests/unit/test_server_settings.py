@@ -94,9 +94,11 @@ def test_files_are_found_from_any_folder(
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.chdir(tmp_path)
     own.write_text('[model]\nfallback = "bundled"\n[server]\nkey_file = "~/key"\nca_file = "ca"\n')
+    monkeypatch.setenv("CODESPEC_SERVER_TOKENIZER", "tokenizer.json")
     found = resolved(load_settings())
     assert found.server.key_file == str(tmp_path / "key")
     assert found.server.ca_file == str(tmp_path / "ca")
+    assert found.server.tokenizer == str(tmp_path / "tokenizer.json")
     assert Path(found.model.fallback).is_absolute()
     before = address_of(load_settings())
     own.write_text(
