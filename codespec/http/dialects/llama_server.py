@@ -78,10 +78,12 @@ def _slot(question: Question) -> Json:
     }
 
 
-async def _tokenize(question: Question) -> Json:
-    body = fields_of(question.body, TokenizeBody)
+# Bodies are read on the vocabulary's thread: they may be long.
 
+
+async def _tokenize(question: Question) -> Json:
     def ask(vocabulary: Vocabulary) -> list[Any]:
+        body = fields_of(question.body, TokenizeBody)
         tokens = vocabulary.tokens(
             body.content, begins=body.add_special, reads_special=body.parse_special
         )
@@ -100,15 +102,18 @@ def _text_or_bytes(piece: bytes) -> str | list[int]:
 
 
 async def _detokenize(question: Question) -> Json:
-    tokens = fields_of(question.body, DetokenizeBody).tokens
-    text = await question.server.of_vocabulary(lambda vocabulary: vocabulary.text(tokens))
-    return {"content": text}
+    def ask(vocabulary: Vocabulary) -> str:
+        return vocabulary.text(fields_of(question.body, DetokenizeBody).tokens)
+
+    return {"content": await question.server.of_vocabulary(ask)}
 
 
 async def _apply_template(question: Question) -> Json:
-    messages = [message.said for message in read(question.body, ChatBody).messages]
-    prompt = await question.server.of_vocabulary(lambda known: known.chat_prompt(messages))
-    return {"prompt": prompt}
+    def ask(vocabulary: Vocabulary) -> str:
+        messages = read(question.body, ChatBody).messages
+        return vocabulary.chat_prompt([message.said for message in messages])
+
+    return {"prompt": await question.server.of_vocabulary(ask)}
 
 
 async def _not_there(what: str, question: Question) -> Json:
