@@ -15,7 +15,7 @@ from codespec.engine.local import LocalEngine
 from codespec.errors import ModelError
 from codespec.models.bundled_pair import BUNDLED_TARGET, bundled
 from codespec.requests import CompletionRequest, Progress
-from tests.scripted_server import PATIENCE_S, ScriptedServer
+from tests.scripted_server import PATIENCE_S, ScriptedServer, completion
 from tests.served_model import FORMS, ServedModel, model_server, served_model
 
 VOCABULARY = str(bundled(BUNDLED_TARGET))
@@ -185,3 +185,16 @@ def test_typed_along_it_answers_as_here(served: ServedModel) -> None:
         for n in range(min(len(text), 12)):
             typed = replace(request, prefix=request.prefix + text[:n])
             assert engine.complete(typed).text == local.complete(typed).text
+
+
+def test_a_server_that_ignores_what_a_token_may_be_is_not_asked_without_end(
+    served: ServedModel,
+) -> None:
+    with (
+        model_server(served, "vllm") as server,
+        closing(engine_on(server, tokenizer=VOCABULARY)) as engine,
+    ):
+        server.routes["/v1/completions"] = completion([[served.end]])
+        with pytest.raises(ModelError, match="ids that it was not given"):
+            engine.complete(asked(SOURCE.index("import json\nfr") + 14))
+        assert len(ids_of(server)) == 2

@@ -172,8 +172,10 @@ class TokensFromServer(_FromServer):
                     said += self.tokenizer.encode(piece).tolist()
                 elif not isinstance(piece, GeneratorFigures):
                     said += piece
-            if len(said) != 1:
+            if cancelled() or not said:
                 return "stop"
+            if said[0] not in allowed or len(said) != 1:  # it would be asked without end
+                raise ServerError(ServerFailure.NOT_UNDERSTOOD, "ids that it was not given")
             yield said
             held = held[len(self.tokenizer.piece(said[0])) :]
             prompt = [*asked.prompt, *said]
