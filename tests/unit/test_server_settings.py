@@ -33,6 +33,7 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("model", "target", "http://127.0.0.1:8000"),
         ("model", "target", "HTTPS://models.example"),
         ("model", "target", "codespec://models.example"),
+        ("model", "target", "ollama:qwen2.5-coder"),
         ("model", "fallback", SERVER),
         ("model", "draft", SERVER),
         ("edits", "model", SERVER),
