@@ -9,7 +9,7 @@ NATIVE := $(wildcard codespec/native/*.cpp codespec/native/*.h codespec/native/k
 # wait for what is on a screen: VS Code in one process, all others in another.
 N_WORKERS = $(shell $(PYTHON) -c "import os; print(min(4, (os.cpu_count() or 1) + 1))")
 SIDE_BY_SIDE = --numprocesses $(N_WORKERS) --dist loadfile --no-loadscope-reorder
-EDITORS = --numprocesses 2 --dist loadgroup tests/editors
+EDITORS = --numprocesses 2 tests/editors
 
 # Modules are compiled once, not by each of the processes that tests start.
 export PYTHONDONTWRITEBYTECODE =

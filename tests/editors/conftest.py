@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import TypeVar
 
 import pytest
+from xdist.remote import Producer
+from xdist.scheduler.loadscope import LoadScopeScheduling
 
 from codespec.daemon.lock import holder
 from tests.e2e.conftest import wait_until_gone
@@ -19,6 +21,7 @@ from .install import Unavailable
 T = TypeVar("T")
 
 HERE = Path(__file__).parent
+VSCODE = "tests/editors/vscode/"
 ARTIFACTS = HERE.parent.parent / "artifacts" / "editors"
 
 
@@ -27,9 +30,19 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         if item.path.is_relative_to(HERE):
             # Not counting fixtures: the first one that needs an editor installs it.
             item.add_marker(pytest.mark.timeout(120, func_only=True))
-            # Tests with VS Code share a browser and a window, others no more than their file.
-            is_shared = item.path.is_relative_to(HERE / "vscode")
-            item.add_marker(pytest.mark.xdist_group("vscode" if is_shared else item.path.stem))
+
+
+class ByEditor(LoadScopeScheduling):
+    """Tests with VS Code share a browser and a window, others no more than their file."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        file = nodeid.split("::")[0]
+        return VSCODE if file.startswith(VSCODE) else file
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadScopeScheduling:
+    return ByEditor(config, log)
 
 
 def installed(install: Callable[[], T]) -> T:
