@@ -37,6 +37,8 @@ export class NextEdits implements vscode.Disposable, vscode.InlineCompletionItem
   private isHeld = false;
   private nHolds = 0;
   private hasKeys = false;
+  private keysGiven: Thenable<unknown> = Promise.resolve();
+  private nDrawn = 0;
   private nAsked = 0;
   private timer: NodeJS.Timeout | undefined;
   private readonly view = new EditView();
@@ -160,6 +162,8 @@ export class NextEdits implements vscode.Disposable, vscode.InlineCompletionItem
     const editor = vscode.window.activeTextEditor;
     this.view.hide();
     const edit = this.isCovered ? undefined : this.current;
+    this.nDrawn += 1;
+    const number = this.nDrawn;
     this.giveKeys(edit !== undefined);
     if (!editor || !edit) return;
     if (!this.isTold) {
@@ -170,14 +174,18 @@ export class NextEdits implements vscode.Disposable, vscode.InlineCompletionItem
         void vscode.commands.executeCommand('editor.action.inlineSuggest.trigger');
       }
     }
-    if (!this.isGhost) this.view.show(edit, rangeOf(edit), editor, isAt(edit, editor));
+    if (this.isGhost) return;
+    // Not before the keys that it names do what it says.
+    void this.keysGiven.then(() => {
+      if (number === this.nDrawn) this.view.show(edit, rangeOf(edit), editor, isAt(edit, editor));
+    });
   }
 
   /** The keys are for an edit, or not. */
   private giveKeys(hasKeys: boolean): void {
     if (this.hasKeys === hasKeys) return;
     this.hasKeys = hasKeys;
-    void vscode.commands.executeCommand('setContext', CONTEXT, hasKeys);
+    this.keysGiven = vscode.commands.executeCommand('setContext', CONTEXT, hasKeys);
   }
 
   /** Goes to the edit, or makes it where the cursor is in its lines already. */

@@ -56,6 +56,7 @@ def wait_for_hint(window: Window, words: str) -> None:
     until(lambda: words in drawn(window)["added"], lambda: f"{words}, not {drawn(window)}")
 
 
+@pytest.mark.timeout(240, func_only=True)  # many steps
 def test_next_edits(desk: Code, browser: Browser, tmp_path: Path, artifacts: Path) -> None:
     """In one window, which takes long to open."""
     workspace = tmp_path / "workspace"
