@@ -13,6 +13,7 @@ from codespec.backends.registry import open_vocabulary, target_of
 from codespec.config import Settings
 from codespec.documents.edit_history import LineChange
 from codespec.edits.base import CursorLine, LineEdit, Proposer, Texts
+from codespec.edits.dismissals import AnyDismissed
 from codespec.edits.formats.base import NextEditFormat
 from codespec.engine.editable_texts import WorkspaceTexts
 from codespec.engine.known_people import KnownPeople
@@ -68,7 +69,7 @@ class ModelProposer:
         changes: Sequence[LineChange],
         texts: Texts,
         cursor: CursorLine,
-        dismissed: Collection[tuple[str, tuple[str, ...], tuple[str, ...]]] = (),
+        dismissed: Collection[AnyDismissed] = (),
     ) -> list[LineEdit]:
         """See `Proposer.propose`; edits of the cursor's document alone."""
         text = texts.open.get(cursor.path)
@@ -119,7 +120,7 @@ class RepeatsThenModel:
         changes: Sequence[LineChange],
         texts: Texts,
         cursor: CursorLine,
-        dismissed: Collection[tuple[str, tuple[str, ...], tuple[str, ...]]] = (),
+        dismissed: Collection[AnyDismissed] = (),
     ) -> list[LineEdit]:
         """See `Proposer.propose`."""
         asked = changes, texts, cursor, dismissed

@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from codespec.edits.base import CursorLine, LineChange, LineEdit, Texts
+from codespec.edits.dismissals import AnyDismissed
 
 from .edit_truth import Lines, aligned, n_equal
 
@@ -38,7 +39,7 @@ class RuleProposer:
         changes: Sequence[LineChange],
         texts: Texts,
         cursor: CursorLine,
-        dismissed: Collection[tuple[str, tuple[str, ...], tuple[str, ...]]] = (),
+        dismissed: Collection[AnyDismissed] = (),
     ) -> list[LineEdit]:
         made = {
             (change.path, line)

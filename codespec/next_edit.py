@@ -36,11 +36,17 @@ class NoNextEdit(Reason):
 
 @dataclass(frozen=True, slots=True)
 class Dismissed:
-    """An edit that the user did not want: it is not proposed again while its old text stands."""
+    """An edit that the user did not want: it is not proposed again while its old text stands.
+
+    above, below: the nearest lines with a word in them, without the white space around them: it is
+        not wanted there. "" for none; both "": it is not wanted anywhere in the document.
+    """
 
     path: PathText
     old: Text
     text: Text
+    above: Text = ""
+    below: Text = ""
 
 
 @dataclass(frozen=True, slots=True)

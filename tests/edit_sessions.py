@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterable, Mapping
 
 from codespec.documents.edit_history import EditHistory
 from codespec.edits.base import CursorLine, LineEdit
+from codespec.edits.dismissals import AnyDismissed
 from codespec.edits.line_tokens import words as words_of
 from codespec.edits.repeats import Repeats
 
@@ -37,7 +38,7 @@ class EditingSession:
         self.history = EditHistory()
         self.cursor = CursorLine(HERE, 0)
         self.repeats = Repeats()
-        self.dismissed: set[tuple[str, tuple[str, ...], tuple[str, ...]]] = set()
+        self.dismissed: set[AnyDismissed] = set()
 
     def edit(self, old: str, new: str, path: str = HERE) -> None:
         before = self.texts.opened[path]

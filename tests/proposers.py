@@ -6,6 +6,7 @@ import re
 from collections.abc import Collection, Iterator, Sequence
 
 from codespec.edits.base import CursorLine, LineChange, LineEdit, Texts
+from codespec.edits.dismissals import AnyDismissed, Dismissals
 
 OWN, OTHER = 0.9, 0.6
 """Chances of edits in the document asked about, and in others."""
@@ -20,7 +21,7 @@ class ReplaceWord:
         changes: Sequence[LineChange],
         texts: Texts,
         cursor: CursorLine,
-        dismissed: Collection[tuple[str, tuple[str, ...], tuple[str, ...]]] = (),
+        dismissed: Collection[AnyDismissed] = (),
     ) -> list[LineEdit]:
         replaced = [pair for change in changes if (pair := _replaced(change)) is not None]
         if not replaced:
@@ -40,7 +41,13 @@ class ReplaceWord:
                 for edit in _edits(path, text, old, new, OTHER)
             ),
         ]
-        return [edit for edit in found if (edit.path, edit.old, edit.new) not in dismissed]
+        unwanted = Dismissals(dismissed)
+
+        def is_wanted(edit: LineEdit) -> bool:
+            lines = texts.open.get(edit.path, "").split("\n")
+            return not unwanted.has((edit.path, edit.old, edit.new), lines, edit.line)
+
+        return list(filter(is_wanted, found))
 
 
 def _replaced(change: LineChange) -> tuple[str, str] | None:

@@ -20,7 +20,7 @@ from codespec.config import Settings
 from codespec.daemon import wire, worker
 from codespec.edit import Edit
 from codespec.errors import ModelError
-from codespec.next_edit import Dismissed, NextEdit, NextEditRequest, NextEdits, NoNextEdit
+from codespec.next_edit import NextEdit, NextEditRequest, NextEdits, NoNextEdit
 from codespec.requests import Completion, CompletionRequest, OnProgress, Paused, Progress
 from codespec.system import pulse
 
@@ -154,6 +154,7 @@ class ScriptedEngine:
             first = Path(path).read_text("utf-8").split("\n")[0]
             texts.append((path, path, -1, first, 0))
         edits: list[NextEdit] = []
+        unwanted = {(each.path, each.old, each.text) for each in request.dismissed}
         for path, name, version, text, cursor in texts:
             start = 0
             for number, line in enumerate(text.split("\n")):
@@ -161,7 +162,7 @@ class ScriptedEngine:
                 new = line.replace(word, "new").replace("add)", "add more)")
                 made = Edit(name, version, start, end, new)
                 start = end + 1
-                is_wanted = Dismissed(path, line, made.text) not in request.dismissed
+                is_wanted = (path, line, made.text) not in unwanted
                 if line != made.text and end >= cursor and is_wanted:
                     edits.append(NextEdit(made, path, line, number, 0.9, kind))
         why = None if edits else NoNextEdit.NO_PLACE

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 import random
 import zlib
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
-from itertools import repeat
+from itertools import islice, repeat
 from multiprocessing import get_context
 from pathlib import Path
 
@@ -17,17 +17,26 @@ import numpy.typing as npt
 
 from codespec.edits.base import LineEdit
 from codespec.edits.candidate_edits import CandidateEdit
+from codespec.edits.line_tokens import defined_name
 from codespec.edits.ranking import Ranking, RankingModel
 from codespec.edits.repeats import Repeats
+from codespec.edits.substitutions import substitution
 
 from ..edit_session import CommitSession, Order, in_order
-from ..edit_truth import Substitution, matched, substitutions
-from ..line_hunks import HunkCommit, HunkHistory
+from ..edit_truth import PlacedLines, Substitution, aligned, matched, substitutions
+from ..line_hunks import HunkCommit, HunkHistory, LineHunk
 from ..parent_texts import ParentFiles
 
-ORDERS: tuple[Order, ...] = ("diff", "shuffled")
+ORDERS = ("diff", "shuffled", "definition")
+"""The order of the diff, a shuffled one, and one that begins with a definition's new name alone, as
+people begin to rename; the rest of its hunk and the hunks below come next."""
+REAL_ORDERS: tuple[Order, ...] = ("diff", "shuffled")
 MAX_ASKS = 30
 """Asks of a commit and order, its last one always among them: large commits are alike inside."""
+MAX_DEFINITIONS = 12
+"""Renamed definitions of a commit that sessions begin with."""
+N_AFTER_DEFINITION = 3
+"""Asks of such a session."""
 _N_TOGETHER = 8
 _NONE = np.zeros((0, 1))
 UNRANKED = Ranking((), RankingModel(0.0, np.zeros(0), _NONE.astype(np.int64), _NONE, _NONE))
@@ -75,7 +84,9 @@ _OF_ASKS = ("commit", "repository", "order", "is_active", "is_repeatable")
 
 
 @dataclass(slots=True)
-class _Gathered:
+class Gathered:
+    """Examples as they are gathered, see `Examples`."""
+
     rows: list[list[float]]
     right: list[bool]
     ask: list[int]
@@ -86,12 +97,18 @@ class _Gathered:
     names: list[str]
 
 
-def gather(root: Path, n_commits: int, paths: Sequence[str] = ()) -> Examples:
-    """The examples of a repository's last commits, in both orders."""
-    commits = HunkHistory(root, paths).line_commits(n_commits)
-    parts = [commits[i : i + _N_TOGETHER] for i in range(0, len(commits), _N_TOGETHER)]
+def gather(root: Path, n_commits: int, n_older: int = 0, paths: Sequence[str] = ()) -> Examples:
+    """The examples of a repository's last commits, in all orders. n_older: commits before them that
+    are asked on from their renamed definitions alone."""
+    commits = HunkHistory(root, paths).line_commits(n_commits + n_older)
+    older = [each for each in commits[:-n_commits] if any(renamed_definitions(each.hunks))]
+    tasks = [
+        (part[i : i + _N_TOGETHER], orders)
+        for part, orders in ((older, ORDERS[2:]), (commits[-n_commits:], ORDERS))
+        for i in range(0, len(part), _N_TOGETHER)
+    ]
     with ProcessPoolExecutor(2, mp_context=get_context("spawn")) as pool:
-        found = list(pool.map(_gathered, repeat(root), repeat(paths), parts))
+        found = list(pool.map(gathered, repeat(root), repeat(paths), *zip(*tasks, strict=True)))
     return joined([_examples(part, root.name) for part in found if part.rows])
 
 
@@ -136,36 +153,80 @@ def load(path: Path) -> Examples:
     )
 
 
-def _gathered(root: Path, paths: Sequence[str], commits: Sequence[HunkCommit]) -> _Gathered:
+def renamed_definitions(hunks: Sequence[LineHunk]) -> Iterator[tuple[int, PlacedLines]]:
+    """(number of the hunk, line) where a definition gets another name, and nothing else changes on
+    that line."""
+    for number, hunk in enumerate(hunks):
+        for i, j in aligned(hunk.old, hunk.new):
+            old, new = hunk.old[i].strip(), hunk.new[j].strip()
+            names = defined_name(old), defined_name(new)
+            made = substitution(old, new) if all(names) and names[0] != names[1] else None
+            if made is not None and (made.removed.strip(), made.added.strip()) == names:
+                yield number, PlacedLines(hunk.path, hunk.line + i, (hunk.old[i],), (hunk.new[j],))
+
+
+def gathered(
+    root: Path, paths: Sequence[str], commits: Sequence[HunkCommit], orders: Sequence[str]
+) -> Gathered:
+    """Candidates of some commits. orders: `ORDERS`, or the last of them alone."""
     history = HunkHistory(root, paths)
-    found = _Gathered([], [], [], [], [], [], [])
+    found = Gathered([], [], [], [], [], [], [])
     with history.blobs() as blobs:
         files = ParentFiles(blobs)
         proposer = Repeats(UNRANKED)
         for commit in commits:
             files.move_to(history.parent_tree(commit))
-            for order in ORDERS:
-                _ask_on(proposer, commit, order, files, found)
+            hunks = [hunk for hunk in commit.hunks if hunk.path in files]
+            chosen = random.Random(commit.sha).sample(range(len(hunks)), min(len(hunks), MAX_ASKS))
+            asked = {*chosen[: MAX_ASKS - 1], len(hunks) - 1}
+            for order in REAL_ORDERS if REAL_ORDERS[0] in orders else ():
+                numbers = in_order(len(hunks), order, commit.sha)
+                asking = _Asking(proposer, hunks, files, found)
+                asking.make(numbers, asked, order)
+            for n, definition in islice(renamed_definitions(hunks), MAX_DEFINITIONS):
+                numbers = [*range(n, len(hunks)), *range(n)]
+                asking = _Asking(proposer, hunks, files, found)
+                asking.accept(definition, numbers)
+                asking.make(numbers[: N_AFTER_DEFINITION - 1], range(len(hunks)), "definition")
     return found
 
 
-def _ask_on(
-    proposer: Repeats, commit: HunkCommit, order: Order, files: ParentFiles, found: _Gathered
-) -> None:
-    hunks = [hunk for hunk in commit.hunks if hunk.path in files]
-    session = CommitSession(hunks, files)
-    number = found.asks[-1][0] + 1 if found.asks else 0
-    made: set[Substitution] = set()
-    subs = [set(substitutions(hunk.old, hunk.new)) for hunk in hunks]
-    numbers = in_order(len(hunks), order, commit.sha)
-    chosen = random.Random(commit.sha).sample(range(len(hunks)), min(len(hunks), MAX_ASKS))
-    for i, n in enumerate(numbers):
-        session.make(n)
-        made |= subs[n]
-        if i not in chosen[: MAX_ASKS - 1] and i != len(hunks) - 1:
-            continue
+class _Asking:
+    """One session, with the candidates after its hunks and their verdicts, which are kept in
+    `found`."""
+
+    def __init__(
+        self,
+        proposer: Repeats,
+        hunks: Sequence[LineHunk],
+        files: ParentFiles,
+        found: Gathered,
+    ) -> None:
+        self._proposer, self._found = proposer, found
+        self._session = CommitSession(hunks, files)
+        self._subs = [set(substitutions(hunk.old, hunk.new)) for hunk in hunks]
+        self._made: set[Substitution] = set()
+        self._number = found.asks[-1][0] + 1 if found.asks else 0
+
+    def accept(self, definition: PlacedLines, numbers: Sequence[int]) -> None:
+        """Make one line of a hunk, and ask. numbers: of all hunks, in their order from then on."""
+        self._session.accept(definition)
+        self._made.update(substitutions(definition.old, definition.new))
+        self._ask("definition", numbers)
+
+    def make(self, numbers: Sequence[int], asked: Collection[int], order: str) -> None:
+        """Make hunks, and ask after some of them. asked: places in `numbers`."""
+        for i, n in enumerate(numbers):
+            self._session.make(n)
+            self._made |= self._subs[n]
+            if i in asked:
+                self._ask(order, numbers[i + 1 :])
+
+    def _ask(self, order: str, left: Sequence[int]) -> None:
+        """left: numbers of the hunks that are made later."""
+        session, found = self._session, self._found
         outstanding = session.outstanding()
-        for candidate, features in proposer.candidates(
+        for candidate, features in self._proposer.candidates(
             session.history.changes(), session.texts, session.cursor
         ):
             found.names = found.names or list(features)
@@ -176,8 +237,9 @@ def _ask_on(
             found.edit.append(_number(edit.path, edit.old, edit.new))
             pattern = candidate.places.pattern
             found.pattern.append(_number(pattern.kind, pattern.removed, pattern.added))
-        is_repeatable = any(subs[n] & made for n in numbers[i + 1 :])
-        found.asks.append((number, ORDERS.index(order), bool(outstanding), is_repeatable))
+        is_repeatable = any(self._subs[n] & self._made for n in left)
+        asked = self._number, ORDERS.index(order), bool(outstanding), is_repeatable
+        found.asks.append(asked)
 
 
 def _edit(candidate: CandidateEdit) -> LineEdit:
@@ -189,7 +251,7 @@ def _number(*of: object) -> int:
     return zlib.crc32(repr(of).encode("utf-8", "surrogatepass"))
 
 
-def _examples(found: _Gathered, repository: str) -> Examples:
+def _examples(found: Gathered, repository: str) -> Examples:
     commit, order, active, repeatable = (np.array(of) for of in zip(*found.asks, strict=True))
     return Examples(
         found.names,

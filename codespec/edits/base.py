@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from codespec.documents.edit_history import LineChange
+from codespec.edits.dismissals import AnyDismissed
 
 __all__ = ["CursorLine", "LineChange", "LineEdit", "Proposer", "Texts"]
 
@@ -56,8 +57,8 @@ class Proposer(Protocol):
         changes: Sequence[LineChange],
         texts: Texts,
         cursor: CursorLine,
-        dismissed: Collection[tuple[str, tuple[str, ...], tuple[str, ...]]] = (),
+        dismissed: Collection[AnyDismissed] = (),
     ) -> list[LineEdit]:
         """Edits of texts as they are now, likeliest first, no two that overlap. changes: oldest
-        first. dismissed: (path, old lines, new lines) of those that the user did not want."""
+        first. dismissed: those that the user did not want, anywhere or at a place."""
         ...

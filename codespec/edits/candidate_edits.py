@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from itertools import islice
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 from codespec.edits.base import CursorLine, Texts
+from codespec.edits.dismissals import Dismissals
 from codespec.edits.edit_session import EditSession
-from codespec.edits.line_tokens import words
-from codespec.edits.pattern import FittingPlace, Pattern
+from codespec.edits.line_tokens import defined_name, words
+from codespec.edits.pattern import FittingPlace, Pattern, renames_definition
 from codespec.edits.searched_text import SearchedText, SearchedTexts
 
 N_PATTERNS = 36
@@ -40,9 +41,6 @@ _BLOCK = "block"
 _BY_SHAPE = frozenset({"template"})
 _BY_ANALOGY = frozenset({"analogy", "block_analogy"})
 
-DismissedEdit: TypeAlias = tuple[str, tuple[str, ...], tuple[str, ...]]
-"""(path, old lines, new lines)."""
-
 
 class FoundPlace(NamedTuple):
     """A place and the text that it stands in."""
@@ -65,6 +63,11 @@ class FoundPlace(NamedTuple):
         """The lines that would be replaced."""
         return tuple(self.text.lines[self.place.line : self.place.line + self.place.n_old])
 
+    def is_among(self, dismissed: Dismissals) -> bool:
+        """True for an edit that the user did not want here."""
+        edit = self.text.path, self.old, self.place.new
+        return dismissed.has(edit, self.text.lines, self.place.line)
+
 
 @dataclass(frozen=True, slots=True)
 class PatternPlaces:
@@ -77,6 +80,8 @@ class PatternPlaces:
     n_passed: such places by path. n_passed_elsewhere: of them outside the cursor's document.
     last_lines: line of the lowest making, by path.
     n_dismissed: its proposals that the user did not want.
+    renames: the name of a definition was replaced, which nothing defines any more.
+    n_defining: of the places, those that define the name still, where a definition was renamed.
     """
 
     pattern: Pattern
@@ -88,6 +93,8 @@ class PatternPlaces:
     n_passed_elsewhere: int
     last_lines: Mapping[str, int]
     n_dismissed: int
+    renames: bool
+    n_defining: int
 
 
 @dataclass(slots=True)
@@ -137,7 +144,7 @@ class CandidateSearch:
         open_texts: Mapping[str, SearchedText],
         texts: Texts,
         cursor: CursorLine,
-        dismissed: Collection[DismissedEdit],
+        dismissed: Dismissals,
     ) -> list[CandidateEdit]:
         """At most `N_CANDIDATES` edits, none twice, none of lines that were changed already."""
         ranked: list[tuple[float, CandidateEdit]] = []
@@ -149,7 +156,7 @@ class CandidateSearch:
             n_most = N_FOUND if pattern.everywhere else N_FOUND_ALIKE
             found = list(islice(self._places(pattern, session, among), n_most))
             n_found += len(found)
-            wanted = [f for f in found if (f.text.path, f.old, f.place.new) not in dismissed]
+            wanted = [f for f in found if not f.is_among(dismissed)] if dismissed else found
             if wanted:
                 places = _summary(pattern, session, wanted, cursor, len(found) - len(wanted))
                 ranked += _best(places, session, wanted, cursor)
@@ -297,6 +304,10 @@ def _summary(
         if is_above or (text.path in session.paths and text.path != cursor.path):
             passed_contexts.append(context_of(place))
     edited = sum(n for path, n in n_left.items() if path in session.paths)
+    n_defining = 0
+    if is_rename := renames_definition(pattern):
+        name = pattern.removed.strip()
+        n_defining = sum(defined_name(text.body(place.line)) == name for text, place in found)
     return PatternPlaces(
         pattern=pattern,
         n_left=n_left,
@@ -307,6 +318,8 @@ def _summary(
         n_passed_elsewhere=edited - n_left[cursor.path] * (cursor.path in session.paths),
         last_lines=last_lines,
         n_dismissed=n_dismissed,
+        renames=is_rename and not n_defining,
+        n_defining=n_defining,
     )
 
 

@@ -251,6 +251,8 @@ class PatternFeatures:
             "n_rivals": log1p(candidate.n_rivals),
             "n_companions": log1p(candidate.n_companions),
             "n_pattern_dismissed": log1p(places.n_dismissed),
+            "renames": places.renames,
+            "n_defining": log1p(places.n_defining),
             **self._direction(candidate),
             **line_features(candidate, self._homes),
         }

@@ -40,11 +40,12 @@ def line_features(candidate: CandidateEdit, homes: Mapping[str, SearchedText]) -
     prefix = indentation((making.change.old or making.change.new)[0])
     added = candidate.places.pattern.added.strip()
     is_definition = bool(defined_name(body))
+    is_comment, is_quoted = body.startswith(_COMMENT), _is_quoted(body, needle)
     return {
         "likeness": _likeness(signs(made_on), signs(body)),
         "indentation_equal": indentation(line) == prefix,
-        "quoted": _is_quoted(body, needle),
-        "quoted_as_made": _is_quoted(body, needle) == _is_quoted(making.old, needle),
+        "quoted": is_quoted,
+        "quoted_as_made": is_quoted == _is_quoted(making.old, needle),
         "is_definition": is_definition,
         "definition_as_made": is_definition == bool(defined_name(making.old)),
         "n_signs_on_line": log1p(n_signs),
@@ -52,12 +53,68 @@ def line_features(candidate: CandidateEdit, homes: Mapping[str, SearchedText]) -
         "has_removed": candidate.places.pattern.removed.strip() in body,
         "has_added": bool(added) and added in body,
         "new_stands_already": _stands(place.new, text),
-        "is_comment": body.startswith(_COMMENT),
+        "is_comment": is_comment,
         "is_import": is_import(body),
         "same_suffix": home is not None and home.suffix == text.suffix,
         **_shared_words(made_on, body, candidate, text),
         **_around(candidate, text, home, making),
+        **_uses(candidate, body, home, is_said=is_comment or is_quoted),
     }
+
+
+def _uses(
+    candidate: CandidateEdit, body: str, home: SearchedText | None, is_said: bool
+) -> dict[str, float]:
+    """Features of the uses of a name whose definition was renamed. is_said: the place is a text or
+    a comment."""
+    places, (text, place) = candidate.places, candidate.found
+    name, renames = places.pattern.removed.strip(), places.renames
+    if not renames:
+        return dict.fromkeys(_USES, 0.0)
+    is_here = home is not None and text.path == home.path
+    is_member = is_member_use(body, name)
+    definition = next(m for m in places.pattern.makings if defined_name(m.old) == name)
+    line = (
+        home.lines[definition.line]
+        if home is not None and definition.line < len(home.lines)
+        else ""
+    )
+    found = (
+        not is_said and is_member == is_member_definition(line),
+        is_member,
+        bool(re.search(rf"\b{re.escape(name)}\s*[(<!]", body)),
+        is_here and not is_said,
+        is_here and text.brings_in(name),
+        not is_here and text.brings_in(name),
+        is_import(body),
+        place.n_occurrences > 1 and place.is_one,
+    )
+    return dict(zip(_USES, found, strict=True))
+
+
+OF_OTHER_IMPORT = "use_of_other_import"
+"""A feature: the document in which a definition was renamed imports the old name."""
+_USES = (
+    "use_as_defined",
+    "use_of_member",
+    "use_as_call",
+    "use_at_home",
+    OF_OTHER_IMPORT,
+    "use_of_import",
+    "use_in_import",
+    "use_of_several",
+)
+
+
+def is_member_definition(line: str) -> bool:
+    """True for the line of a definition that is reached through something: it is indented, or says
+    of what it is a method."""
+    return line[:1].isspace() or re.match(r"func\s*\(", line) is not None
+
+
+def is_member_use(body: str, name: str) -> bool:
+    """True if the name is reached through something at its first occurrence."""
+    return re.search(rf"(?:\.|->|::)\s*{re.escape(name)}\b", body) is not None
 
 
 def _shared_words(

@@ -36,9 +36,21 @@ _IMPORT = re.compile(
 _DEFINITION = re.compile(
     r"(?:(?:export|default|pub(?:\([^)]*\))?|async|static|public|private|protected|abstract|unsafe"
     r"|final|override|virtual|inline|const(?=\s+fn))\s+)*"
-    r"(?:def|class|func|fn|impl|struct|enum|trait|interface|type|function|const|let|var|mod)\b"
+    r"(?:#\s*define|(?:def|class|func|fn|fun|sub|impl|struct|enum|trait|interface|type|function|const"
+    r"|let|var|val|mod|module|namespace|record|union|protocol)\b)"
     r"(?:\s+mut\b|\s*\([^)]*\))?\s*(?P<name>\w+)"
 )
+_METHOD = re.compile(
+    r"(?!(?:assert|await|case|catch|defer|delete|do|elif|else|elsif|for|foreach|go|if|in|lock|match"
+    r"|new|not|print|return|switch|synchronized|throw|throws|try|unless|until|using|when|while|with"
+    r"|yield)\b)"
+    r"(?:[\w<>\[\],.:&*?@~]+\s+)*[&*]*(?:\w+::)*(?P<name>[^\W\d]\w+)\s*"
+    r"\((?P<inside>[^;{}]*)\)[^;{}()=]*\{$"
+)
+"""The head of a function that no keyword begins, and its opening brace."""
+_LIST_OF_IMPORTS = re.compile(r"(?:import|from)\b.*[({]$|export\s*(?:type\s*)?\{$")
+_LISTED = re.compile(r"(?:type\s+)?\w+(?:\s+as\s+\w+)?,?$")
+"""A line of a list of imported names."""
 
 
 def is_import(line: str) -> bool:
@@ -46,10 +58,36 @@ def is_import(line: str) -> bool:
     return _IMPORT.match(line) is not None
 
 
+def begins_imports(line: str) -> bool:
+    """True for a line, without indentation, that imports something, or begins a list of names that
+    are imported."""
+    return is_import(line) or _LIST_OF_IMPORTS.match(line) is not None
+
+
 def defined_name(line: str) -> str:
     """The name that a line, without indentation, defines; "" for none."""
     match = _DEFINITION.match(line)
+    if match is None and line.endswith("{"):
+        match = _METHOD.match(line)
+        if match is not None and match["inside"].count("(") != match["inside"].count(")"):
+            return ""
     return match["name"] if match is not None else ""
+
+
+def holds_name(line: str, name: str) -> bool:
+    """True if a name stands in a line as a whole word."""
+    at = line.find(name)
+    while at >= 0:
+        end = at + len(name)
+        if not (is_word_character(line[at - 1 : at]) or is_word_character(line[end : end + 1])):
+            return True
+        at = line.find(name, at + 1)
+    return False
+
+
+def is_listed_name(line: str) -> bool:
+    """True for a line, without indentation, that may be one of a list of imported names."""
+    return _LISTED.match(line) is not None
 
 
 def raw_tokens(text: str) -> list[str]:

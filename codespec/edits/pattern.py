@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from codespec.documents.edit_history import LineChange
+from codespec.edits.line_tokens import defined_name
 from codespec.edits.searched_text import SearchedText
 from codespec.edits.substitutions import MAX_CONTEXT, Substitution
 
@@ -79,6 +80,15 @@ class Pattern(ABC):
     def newest(self) -> int:
         """Number of the change that made it last."""
         return max(making.change.number for making in self.makings)
+
+
+def renames_definition(pattern: Pattern) -> bool:
+    """True if one of the changes that made a pattern gave another name to what a line defines."""
+    old, new = pattern.removed.strip(), pattern.added.strip()
+    return bool(old and new) and any(
+        defined_name(making.old) == old and defined_name(making.new) == new
+        for making in pattern.makings
+    )
 
 
 def lines_around(

@@ -7,7 +7,7 @@ from collections.abc import Collection, Sequence
 
 from codespec.documents.edit_history import LineChange
 from codespec.edits.base import LineEdit
-from codespec.edits.candidate_edits import DismissedEdit
+from codespec.edits.dismissals import DismissedEdit
 from codespec.edits.learned_odds import MAX_WORKSPACES, LearnedOdds
 
 MAX_WAITING = 16

@@ -7,9 +7,11 @@ from collections.abc import Collection, Sequence
 from codespec.documents.edit_history import LineChange
 from codespec.edits import ranking
 from codespec.edits.base import CursorLine, LineEdit, Texts
-from codespec.edits.candidate_edits import CandidateEdit, CandidateSearch, DismissedEdit
+from codespec.edits.candidate_edits import CandidateEdit, CandidateSearch
+from codespec.edits.dismissals import AnyDismissed, Dismissals
 from codespec.edits.edit_session import ChangeReader, EditSession
 from codespec.edits.features import PatternFeatures, session_features
+from codespec.edits.line_features import OF_OTHER_IMPORT, is_member_use
 from codespec.edits.ranking import Ranking
 
 
@@ -27,10 +29,15 @@ class Repeats:
         changes: Sequence[LineChange],
         texts: Texts,
         cursor: CursorLine,
-        dismissed: Collection[DismissedEdit] = (),
+        dismissed: Collection[AnyDismissed] = (),
     ) -> list[LineEdit]:
         """See `Proposer`."""
-        found = self.candidates(changes, texts, cursor, dismissed)
+        found = [
+            (candidate, row)
+            for candidate, row in self.candidates(changes, texts, cursor, dismissed)
+            if not (row[OF_OTHER_IMPORT] and _is_imported(candidate))
+            and not _may_mean_another(candidate)
+        ]
         if not found:
             return []
         chances = self._ranking.chances([row for _, row in found])
@@ -46,14 +53,14 @@ class Repeats:
         changes: Sequence[LineChange],
         texts: Texts,
         cursor: CursorLine,
-        dismissed: Collection[DismissedEdit] = (),
+        dismissed: Collection[AnyDismissed] = (),
     ) -> list[tuple[CandidateEdit, dict[str, float]]]:
         """Edits that may be proposed, with what the ranking sees of each."""
         if not changes:
             return []
         open_texts = self._search.open_texts(texts)
         session = EditSession(changes, self._lessons, open_texts)
-        unwanted = frozenset(dismissed)
+        unwanted = Dismissals(dismissed)
         found = self._search.candidates(session, open_texts, texts, cursor, unwanted)
         shared = session_features(session, len(unwanted))
         features = PatternFeatures(session, cursor, open_texts)
@@ -74,6 +81,23 @@ def edit_of(candidate: CandidateEdit, chance: float) -> LineEdit:
         chance=chance,
         kind=candidate.places.pattern.kind,
     )
+
+
+def _may_mean_another(candidate: CandidateEdit) -> bool:
+    """True where a definition alone got another name, others of its name are left, and the place
+    does not say which of them it means: in other files, after a dot, or beside another one."""
+    places, (text, place) = candidate.places, candidate.found
+    if not places.n_defining or len(places.pattern.numbers) > 1:
+        return False
+    name = places.pattern.removed.strip()
+    is_at_home = text.path == place.making.change.path
+    return not is_at_home or is_member_use(text.body(place.line), name) or text.defines(name)
+
+
+def _is_imported(candidate: CandidateEdit) -> bool:
+    """True for the use of a name that its document imports, where a definition was renamed that had
+    the same name."""
+    return candidate.found.text.brings_in(candidate.places.pattern.removed.strip(), at_top=True)
 
 
 def _overlap(a: LineEdit, b: LineEdit) -> bool:

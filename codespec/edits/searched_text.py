@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections import defaultdict
+from bisect import bisect_right, insort
 from collections.abc import Callable, Hashable
 from itertools import accumulate, islice
 from pathlib import PurePath
@@ -11,15 +10,26 @@ from typing import Any
 
 from codespec.edits.analogy import Analogies
 from codespec.edits.line_table import LineTable
-from codespec.edits.line_tokens import defined_name, is_import
+from codespec.edits.line_tokens import (
+    begins_imports,
+    defined_name,
+    holds_name,
+    is_import,
+    is_listed_name,
+)
 
 MAX_TEXT = 1 << 20
 """Characters. In a longer text nothing is looked for."""
 MAX_LINE = 400
 """Characters. A longer line is no place for an edit."""
-_MAX_ANSWERS = 200
+_MAX_ANSWERS = 400
+_MAX_IMPORTED = 60
+"""Lines of a list of imported names."""
 MAX_FOUND = 150
 """Lines that one search returns."""
+_MAX_CHANGED = 64
+"""Lines that change from one version to the next, for what is known of lines to be kept."""
+_length_with_end = (1).__add__
 
 
 class SearchedText:
@@ -47,10 +57,13 @@ class SearchedText:
         self._starts: list[int] | None = None
         self._table = before._table if before is not None else LineTable()
         self._numbers: dict[str, list[int]] | None = None
+        if before is not None and before._numbers is not None:
+            self._numbers = self._changed_numbers(before.lines, before._numbers)
         self._imports: list[int] | None = None
         self._alike: dict[str, list[int]] = {}
         self._found: dict[str, list[int]] = {}
         self._defines: dict[str, bool] = {}
+        self._brings_in: dict[tuple[str, bool], bool] = {}
         self._answers: dict[Hashable, list[Any]] = {}
 
     def find(self, needle: str) -> list[int]:
@@ -64,7 +77,7 @@ class SearchedText:
         found: list[int] = []
         at = self.text.find(needle) if self.lines else -1
         if at >= 0 and self._starts is None:
-            self._starts = [0, *accumulate(len(line) + 1 for line in self.lines)]
+            self._starts = list(accumulate(map(_length_with_end, map(len, self.lines)), initial=0))
         while at >= 0 and len(found) < MAX_FOUND:
             assert self._starts is not None
             line = bisect_right(self._starts, at) - 1
@@ -108,17 +121,60 @@ class SearchedText:
             self._defines[name] = known
         return known
 
+    def brings_in(self, name: str, at_top: bool = False) -> bool:
+        """True if the text imports a name, by itself or in a list of several lines. at_top: not in
+        a function or an inner module, where it may be the text's own name."""
+        asked = name, at_top
+        known = self._brings_in.get(asked)
+        if known is None:
+            numbers = self.find(name)
+            known = any(
+                holds_name(self.body(number), name) and self._is_in_import(number, at_top)
+                for number in numbers
+            )
+            self._brings_in[asked] = known
+        return known
+
+    def _is_in_import(self, line: int, at_top: bool) -> bool:
+        first = max(0, line - _MAX_IMPORTED)
+        while line > first and is_listed_name(self.body(line)):
+            line -= 1
+        is_inner = at_top and self.lines[line][:1].isspace()
+        return not is_inner and begins_imports(self.body(line))
+
     def _numbers_of(self, lines: Callable[[LineTable], list[str]]) -> list[int]:
         """Numbers of the lines that are found in the table."""
         if self._numbers is None:
-            self._numbers = defaultdict(list)
+            self._numbers = {}
             for i, line in enumerate(self.lines):
-                if 4 < len(line) <= MAX_LINE // 2:
-                    self._numbers[line.strip()].append(i)
+                _add(self._numbers, line, i)
             self._table.add(self._numbers, len(self.lines))
         numbers = self._numbers
         found = (number for line in lines(self._table) for number in numbers.get(line, ()))
         return list(islice(found, MAX_FOUND))
+
+    def _changed_numbers(
+        self, old: list[str], numbers: dict[str, list[int]]
+    ) -> dict[str, list[int]] | None:
+        """The numbers of an earlier version's lines, which nobody asks for any more, made those of
+        this one; None where lines moved, or many changed."""
+        new = self.lines
+        if len(old) != len(new):
+            return None
+        changed = [i for i, line in enumerate(new) if line != old[i]]
+        if len(changed) > _MAX_CHANGED:
+            return None
+        for i in changed:
+            body = old[i].strip()
+            known = numbers.get(body, [])
+            if i in known:
+                known.remove(i)
+                if not known:
+                    del numbers[body]
+        for i in changed:
+            _add(numbers, new[i], i)
+        self._table.add(numbers, len(new))
+        return numbers
 
     @property
     def imports(self) -> list[int]:
@@ -130,6 +186,15 @@ class SearchedText:
                 if len(line) <= MAX_LINE and is_import(line.strip())
             ]
         return self._imports
+
+
+def _is_numbered(line: str) -> bool:
+    return 4 < len(line) <= MAX_LINE // 2
+
+
+def _add(numbers: dict[str, list[int]], line: str, number: int) -> None:
+    if _is_numbered(line):
+        insort(numbers.setdefault(line.strip(), []), number)
 
 
 class SearchedTexts:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from codespec.edits.line_tokens import has_word, is_word_character, raw_tokens, signs
 
@@ -41,6 +41,14 @@ class Substitution:
     right: tuple[str, ...]
     at_start: bool
     at_end: bool
+    _hash: int = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        texts = self.found, self.put, self.left, self.right
+        object.__setattr__(self, "_hash", hash((texts, self.at_start, self.at_end)))
+
+    def __hash__(self) -> int:
+        return self._hash
 
 
 def substitution(old: str, new: str) -> Substitution | None:

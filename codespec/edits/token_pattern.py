@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import partial
 from typing import ClassVar, NamedTuple
 
 from codespec.edits.line_tokens import indentation, signs
@@ -42,6 +43,17 @@ class _HoldingLine(NamedTuple):
     all_new: tuple[str, ...]
 
 
+class _Likest(NamedTuple):
+    """The occurrence on a line around which most agrees, and how much does. rank: the least is the
+    best."""
+
+    rank: int
+    occurrence: int
+    n_left: int
+    n_right: int
+    whole: bool
+
+
 class TokenPattern(Pattern):
     """A substitution, wherever its old text stands."""
 
@@ -58,8 +70,13 @@ class TokenPattern(Pattern):
         wanted = self.needle, self._put, self._at_start, self._at_end
 
         def fits_of() -> list[_Fit]:
-            lines = text.found_once(wanted, lambda: list(self._holding(text)))
-            return [fit for line in lines for fit in self._fits(line, made)]
+            lines: list[_HoldingLine] = text.found_once(wanted, lambda: list(self._holding(text)))
+            likest = [text.found_once((*wanted, of), partial(_likest, lines, of)) for of in made]
+            return [
+                fit
+                for i, line in enumerate(lines)
+                for fit in self._fits(line, [of_making[i] for of_making in likest])
+            ]
 
         fits: list[_Fit] = text.found_once((*wanted, made), fits_of)
         for fit in fits:
@@ -94,12 +111,15 @@ class TokenPattern(Pattern):
             new = self._new(before, body, after, starts)
             yield _HoldingLine(number, before, body, after, starts, around, new)
 
-    def _fits(self, line: _HoldingLine, made: Sequence[Substitution]) -> Iterator[_Fit]:
-        n_left, n_right, whole, which, best = _best(line, made)
+    def _fits(self, line: _HoldingLine, likest: Sequence[_Likest]) -> Iterator[_Fit]:
+        """likest: of each making."""
+        ranks = [each.rank for each in likest]
+        which = ranks.index(min(ranks))
+        _, occurrence, n_left, n_right, whole = likest[which]
         n = len(line.starts)
         yield _Fit(line.number, line.all_new, which, n_left, n_right, whole, n, False)
         if n > 1:
-            new = self._new(line.before, line.body, line.after, [best])
+            new = self._new(line.before, line.body, line.after, [line.starts[occurrence]])
             yield _Fit(line.number, new, which, n_left, n_right, whole, n, True)
 
     def _new(self, before: str, body: str, after: str, starts: Sequence[int]) -> tuple[str, ...]:
@@ -126,17 +146,12 @@ def token_pattern(substitution: Substitution) -> TokenPattern:
     return TokenPattern(substitution) if substitution.added else DeletedTokens(substitution)
 
 
-def _best(line: _HoldingLine, made: Sequence[Substitution]) -> tuple[int, int, bool, int, int]:
-    """(tokens that agree left, right, the whole line does, index of the making, the
-    occurrence) of the making whose context is most like that of an occurrence."""
-    best = (-1, -1, False, len(made) - 1, line.starts[0])
-    for start, (left, right) in zip(line.starts, line.around, strict=False):
-        before, after = left[-1:], right[:1]
-        for which, substitution in enumerate(made):
-            is_other = before != substitution.left[-1:] and after != substitution.right[:1]
-            if is_other and best[0] >= 0:
-                continue  # nothing agrees, which is no better
-            n_left, n_right, whole = agreeing(left, right, substitution)
-            if n_left + n_right > best[0] + best[1]:
-                best = (n_left, n_right, whole, which, start)
-    return best
+def _likest(lines: Sequence[_HoldingLine], made: Substitution) -> list[_Likest]:
+    """The occurrence on each line around which most is as it was where `made` was made."""
+
+    def at(line: _HoldingLine, occurrence: int) -> _Likest:
+        n_left, n_right, whole = agreeing(*line.around[occurrence], made)
+        rank = occurrence - _N_OCCURRENCES * (n_left + n_right)
+        return _Likest(rank, occurrence, n_left, n_right, whole)
+
+    return [min(at(line, occurrence) for occurrence in range(len(line.around))) for line in lines]

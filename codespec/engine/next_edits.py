@@ -11,6 +11,7 @@ from codespec.documents.edit_histories import EditHistories
 from codespec.documents.edit_history import EditHistory
 from codespec.edit import Edit
 from codespec.edits.base import CursorLine, LineChange, LineEdit, Proposer
+from codespec.edits.dismissals import AnyDismissed, Dismissals, DismissedEdit, DismissedPlace
 from codespec.edits.learned_odds import LearnedOdds
 from codespec.edits.proposal_outcomes import ProposalOutcomes
 from codespec.engine.editable_texts import EditableTexts, WorkspaceTexts
@@ -26,20 +27,24 @@ _READ_S = 0.01
 class EditMoment:
     """A request for next edits, with what they may follow from.
 
-    changes: those of the workspace, oldest first. texts: in which edits may be made. dismissed: see
-    `Proposer.propose`.
+    changes: those of the workspace, oldest first. texts: in which edits may be made.
     """
 
     request: NextEditRequest
     changes: Sequence[LineChange]
     texts: WorkspaceTexts
     cursor: CursorLine
-    dismissed: Collection[tuple[str, tuple[str, ...], tuple[str, ...]]]
+    dismissed: Collection[AnyDismissed]
 
     def wanted(self, found: Sequence[LineEdit]) -> list[LineEdit]:
         """Those of edits that were found which the request asks for, in the same order."""
         likely = [edit for edit in self._near(found) if edit.chance >= self.request.bar]
-        return [e for e in likely if (e.path, e.old, e.new) not in self.dismissed]
+        dismissed = Dismissals(self.dismissed)
+        return [e for e in likely if not dismissed or not dismissed.has(*self._placed(e))]
+
+    def _placed(self, edit: LineEdit) -> tuple[DismissedEdit, Sequence[str], int]:
+        lines = (self.texts.text_of(edit.path) or "").split("\n")
+        return (edit.path, edit.old, edit.new), lines, edit.line
 
     def _near(self, found: Sequence[LineEdit]) -> list[LineEdit]:
         return [edit for edit in found if _is_in_reach(edit, self.cursor, self.request)]
@@ -150,8 +155,8 @@ class NextEditFinder:
         if not changes:
             return NextEdits(why=NoNextEdit.NOTHING_EDITED)
         cursor = CursorLine(request.path, request.text.count("\n", 0, request.cursor))
-        dismissed = {(d.path, *_lines_of(d)) for d in request.dismissed}
-        self._outcomes.seen(request.workspace, changes, dismissed)
+        dismissed = {_place_of(each) for each in request.dismissed}
+        self._outcomes.seen(request.workspace, changes, Dismissals(dismissed).edits)
         return EditMoment(request, changes, self._texts.of(request), cursor, dismissed)
 
     def _told(self, request: NextEditRequest) -> EditHistory:
@@ -216,6 +221,13 @@ def _range_of(edit: LineEdit, lines: Sequence[str]) -> tuple[int, int, str]:
     if edit.new:
         return n_chars, n_chars, f"\n{new}"
     return max(0, start - 1), n_chars, ""
+
+
+def _place_of(edit: Dismissed) -> AnyDismissed:
+    old, new = _lines_of(edit)
+    if not (edit.above or edit.below):
+        return edit.path, old, new
+    return DismissedPlace(edit.path, old, new, edit.above, edit.below)
 
 
 def _lines_of(edit: Dismissed) -> tuple[tuple[str, ...], tuple[str, ...]]:

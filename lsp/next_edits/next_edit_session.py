@@ -10,6 +10,7 @@ from itertools import count
 from typing import Protocol
 
 from codespec.config import EditsSettings, Settings
+from codespec.edits.dismissals import nearest_line
 from codespec.limits import FILES
 from codespec.next_edit import BARS, Dismissed, NextEdit, NextEditRequest, NextEdits, NoNextEdit
 from codespec.rules.exclusion import text_of
@@ -315,7 +316,10 @@ class NextEditSession:
 
 
 def _as_dismissed(offer: EditOffer) -> Dismissed:
-    return Dismissed(offer.edit.path, offer.edit.old, offer.edit.edit.text)
+    edit, made = offer.edit.edit, offer.place.made
+    above, below = made[: edit.start], made[edit.start + len(edit.text) :]
+    around = nearest_line(reversed(above.split("\n"))), nearest_line(below.split("\n"))
+    return Dismissed(offer.edit.path, offer.edit.old, edit.text, *around)
 
 
 def _is_same(ahead: NextEditRequest, asked: NextEditRequest) -> bool:

@@ -12,6 +12,7 @@ from click.testing import CliRunner
 
 from codespec.cli import main
 from codespec.edits.base import CursorLine, LineChange, LineEdit, Texts
+from codespec.edits.dismissals import AnyDismissed
 from codespec.errors import InputError
 from codespec_bench import edit_answers, edits
 from codespec_bench.edit_answers import CommitAnswers, figures
@@ -19,6 +20,7 @@ from codespec_bench.edit_rule import RuleProposer
 from codespec_bench.edit_session import Asking, CommitSession, in_order
 from codespec_bench.edit_truth import PlacedLines, matched, placed, rest_of, substitutions
 from codespec_bench.line_hunks import MAX_COMMIT_HUNKS, HunkCommit, HunkHistory, LineHunk
+from codespec_bench.maintainers import edit_examples
 from codespec_bench.parent_texts import ParentFiles, SessionTexts
 
 A = "import run\n\none = run.begin(task)\nprint(1)\nprint(2)\ntwo = run.begin(task)\n"
@@ -29,6 +31,37 @@ C = "one\ntwo\n"
 
 def changed(text: str) -> str:
     return text.replace("run.begin(", "run.start(")
+
+
+RENAMED = """\
+def begin(task):
+    return task
+
+
+def first(task):
+    return begin(task)
+
+
+def other(task):
+    x = begin(task)
+    return x
+"""
+
+
+def test_examples_begin_at_a_renamed_definition(tmp_path: Path) -> None:
+    git(tmp_path, "init", "-q")
+    commit(tmp_path, a=RENAMED, c=C)
+    commit(tmp_path, a=RENAMED.replace("begin", "start"), c=C)
+    (last,) = HunkHistory(tmp_path).line_commits(1)
+    definition = PlacedLines("a.py", 0, ("def begin(task):",), ("def start(task):",))
+    assert list(edit_examples.renamed_definitions(last.hunks)) == [(0, definition)]
+    found = edit_examples.gathered(tmp_path, (), [last], ("definition",))
+    assert [order for _, order, _, _ in found.asks] == [2, 2, 2]
+    # After the definition, after the rest of its hunk, of which there is none, and after the next.
+    right = [ask for ask, is_right in zip(found.ask, found.right, strict=True) if is_right]
+    assert set(right) == {0, 1, 2}
+    column = found.names.index("renames")
+    assert any(row[column] for row in found.rows)
 
 
 def git(root: Path, *args: str) -> str:
@@ -88,7 +121,7 @@ class Always:
         changes: Sequence[LineChange],
         texts: Texts,
         cursor: CursorLine,
-        dismissed: Collection[tuple[str, tuple[str, ...], tuple[str, ...]]] = (),
+        dismissed: Collection[AnyDismissed] = (),
     ) -> list[LineEdit]:
         self.cursors.append(cursor)
         self.changes.append(changes)

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import math
+import re
 
 import hypothesis.strategies as st
 from hypothesis import given, settings
 
+from codespec.edits.line_tokens import shape
+from codespec.edits.searched_text import SearchedTexts
 from tests.edit_sessions import HERE, THERE, EditingSession
 
 CALLS = "".join(f"x{i} = load(a{i})\n\n" for i in range(12))
@@ -106,3 +109,43 @@ def test_a_renamed_definition_is_seen() -> None:
     assert row["made_on_definition"]
     assert row["new_is_defined"]
     assert not row["old_is_defined"]
+
+
+LINES = st.lists(st.sampled_from(["x = load(a)", "y = load(b)", "    z = put(c)", "", "end"]))
+
+
+@given(st.lists(LINES, min_size=2, max_size=5))
+def test_what_is_known_of_lines_follows_every_version(versions: list[list[str]]) -> None:
+    known = SearchedTexts(4)
+    for lines in versions:
+        text = known.get(HERE, "\n".join(lines), True)
+        fresh = SearchedTexts(4).get(HERE, "\n".join(lines), True)
+        for body in ("x = load(a)", "z = put(c)"):
+            assert sorted(text.of_shape(shape(body))) == sorted(fresh.of_shape(shape(body)))
+            assert sorted(text.alike(body)) == sorted(fresh.alike(body))
+            assert text.find(body) == fresh.find(body)
+
+
+def test_names_that_a_text_defines_or_imports() -> None:
+    lines = [
+        "import { one, two } from './a';",
+        "import {",
+        "  three,",
+        "  four,",
+        "} from './b';",
+        "export async function five(a: string): Promise<void> {",
+        "  six(one, [",
+        "    seven,",
+        "  ]);",
+        "}",
+        "class C {",
+        "  async eight(a = nine()) {",
+        "    const ten = require('./c');",
+        "    import { eleven } from './d';",
+    ]
+    text = SearchedTexts(1).get("/w/a.ts", "\n".join(lines), True)
+    numbers = r"one|two|three|four|five|six|seven|eight|nine|eleven|ten"
+    names = set(re.findall(numbers, " ".join(lines)))
+    assert {n for n in names if text.brings_in(n)} == {"one", "two", "three", "four", "eleven"}
+    assert not text.brings_in("eleven", at_top=True)
+    assert {n for n in names if text.defines(n)} == {"five", "eight", "ten"}

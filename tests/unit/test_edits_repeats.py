@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 
 from codespec.edits import candidate_edits
+from codespec.edits.dismissals import DismissedPlace, neighbours
 from tests.edit_sessions import HERE, THERE, EditingSession
 
 
@@ -94,6 +95,28 @@ def test_an_undone_change_is_not_repeated() -> None:
     assert session.said()
     session.edit("read", "load")
     assert session.said() == []
+
+
+def test_lines_that_say_the_same_elsewhere_are_not_dismissed_together() -> None:
+    body = "".join(f"def f{i}(a):\n    y = load(a)\n    put{i}(y)\n\n\n" for i in range(4))
+    session = EditingSession(a=body)
+    session.edit("load", "read")
+    assert {line for _, line, _ in session.said()} == {6, 11, 16}
+    lines = session.texts.opened[HERE].split("\n")
+    around = neighbours(lines, 6, 7)
+    assert around == ("def f1(a):", "put1(y)")
+    place = DismissedPlace(HERE, ("    y = load(a)",), ("    y = read(a)",), *around)
+    session.dismissed.add(place)
+    assert {line for _, line, _ in session.said()} == {11, 16}
+    assert {row["n_pattern_dismissed"] > 0 for row in session.features().values()} == {True}
+    # It stays that place while a line beside it is edited, and other lines come above it.
+    session.edit("put1(y)", "put1(y, a)")
+    session.edit("def f0", "import x\n\n\ndef f0")
+    assert 9 not in {line for _, line, _ in session.said()}
+    assert {14, 19} <= {line for _, line, _ in session.said()}
+    # Without places of their own, all are dismissed.
+    session.dismissed.add(place[:3])
+    assert {14, 19}.isdisjoint({line for _, line, _ in session.said()})
 
 
 def test_what_was_dismissed_is_not_proposed_again() -> None:

@@ -69,7 +69,7 @@ edit_requests = st.builds(
     version=numbers,
     bar=st.floats(0, 1),
     where=st.sampled_from(["line", "file", "workspace"]),
-    dismissed=st.lists(st.builds(Dismissed, text, text, text), max_size=3).map(tuple),
+    dismissed=st.lists(st.builds(Dismissed, *[text] * 5), max_size=3).map(tuple),
     deadline_ms=finite,
 )
 next_edits = st.builds(
