@@ -65,7 +65,7 @@ def scripted(home: Home) -> Iterator[Front]:
         ("/infill", None, 405, ["POST"]),
         ("/health", {}, 405, ["GET"]),
         ("/v1/models/scripted", {}, 405, ["GET"]),
-        ("/v1/embeddings", {}, 404, ["/v1/completions", "/v1/chat/completions"]),
+        ("/v1/responses", {}, 404, ["/v1/completions", "/v1/chat/completions"]),
         ("/v1/chat/completions", {}, 400, ["messages"]),
         ("/v1/chat/completions", {"messages": []}, 400, ["messages", "empty"]),
         ("/v1/chat/completions", {"messages": [{"role": "tool"}]}, 400, ["messages", "tool"]),

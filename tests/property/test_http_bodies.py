@@ -20,6 +20,9 @@ from codespec.http.dialects.chats import OpenAIChat
 from codespec.http.dialects.completions import OpenAICompletions
 from codespec.http.dialects.infill import Infill
 from codespec.http.dialects.llama_completion import LlamaCompletion
+from codespec.http.dialects.mistral import FimBody, MistralFim
+from codespec.http.dialects.ollama_answers import OllamaChat, OllamaGenerate
+from codespec.http.dialects.ollama_bodies import GenerateBody, OllamaChatBody
 from codespec.http.dialects.tabby import EventBody, TabbyBody, TabbyCompletion, is_asked
 from codespec.http.llama_bodies import CompletionBody, DetokenizeBody, InfillBody, TokenizeBody
 from codespec.requests import Completion
@@ -30,6 +33,9 @@ DIALECTS: list[tuple[DialectReader, type[Body], dict[str, Any]]] = [
     (Infill, InfillBody, {}),
     (LlamaCompletion, CompletionBody, {"prompt": ["x", 1]}),
     (TabbyCompletion, TabbyBody, {"segments": {"prefix": "x"}}),
+    (OllamaGenerate, GenerateBody, {"prompt": "x"}),
+    (OllamaChat, OllamaChatBody, {"messages": [{"role": "user", "content": "x"}]}),
+    (MistralFim, FimBody, {"prompt": "x"}),
 ]
 FIELDS = (TokenizeBody, DetokenizeBody, EventBody)
 INNER = ("prefix", "suffix", "filepath", "body", "text", "role", "content", "type", "declarations")
