@@ -55,7 +55,7 @@ class MemoryBudget:
             return ""
         return (
             f"the model worker took too much memory, {_mb(n_bytes)}: its models take "
-            f"{_mb(self.loaded)}, caches put aside and a next-edit model at most "
+            f"{_mb(self.loaded)}, caches put aside and further models at most "
             f"{_mb(self.saved)}, and {_mb(self.beside)} are for everything else"
         )
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from dataclasses import replace
@@ -19,6 +18,7 @@ from codespec.engine.served import OPEN_AGAIN_S, UNUSED_S, ServedEngine
 from codespec.errors import ConfigError
 from codespec.reasons import NoSuggestion
 from codespec.requests import CompletionRequest
+from tests.e2e.conftest import until
 from tests.scripted_server import (
     Exchange,
     Route,
@@ -155,12 +155,7 @@ def test_a_server_that_comes_later_is_opened_then(opens: Opens, clock: Clock) ->
     assert engine.complete(ASKED).why is NoSuggestion.SERVER_AWAY
     assert len(server.exchanges) == n_asked
     clock.now_s += OPEN_AGAIN_S + 1
-    for _ in range(1000):
-        if engine.complete(ASKED).text == "rst()":
-            break
-        threading.Event().wait(0.01)
-    else:
-        pytest.fail("it was not opened")
+    until(lambda: engine.complete(ASKED).text == "rst()")
     assert engine.notice == ""
 
 
@@ -186,6 +181,20 @@ def test_a_slow_server_is_given_up_in_time(opens: Opens) -> None:
     done = engine.complete(replace(ASKED, deadline_ms=200.0))
     assert (done.text, done.finish) == ("", "deadline")
     assert server.exchanges[-1].is_gone.wait(30)
+
+
+def test_a_server_that_never_answers_is_left_alone(
+    opens: Opens, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(failures, "SILENT_S", 0.05)
+    engine, server = opens(Exchange.wait_until_gone, fallback="bundled")
+    for i in range(1, 4):
+        assert engine.complete(replace(ASKED, deadline_ms=100.0)).text == ""
+        until(lambda i=i: breaker_of(engine)._n_few == i)  # told by the thread that waited
+    assert engine.notice == "the server does not answer in time: local model until it does"
+    n_asked = len(server.exchanges)
+    assert engine.complete(ASKED).trace.n_tokens > 0
+    assert len(server.exchanges) == n_asked
 
 
 def test_text_that_was_shown_is_not_asked_for_again(opens: Opens) -> None:
