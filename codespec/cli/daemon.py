@@ -166,9 +166,11 @@ def http(host: str, port: int, key_file: Path | None, workspaces: tuple[str, ...
     """Answer HTTP clients in the daemon's name, until Ctrl-C.
 
     \b
-    POST /v1/completions   as OpenAI's: prompt, suffix, max_tokens, stop, stream, ...
-    POST /infill           as llama.cpp's: for llama.vim, llama.vscode and their kin
-    GET  /v1/models, /health
+    POST /v1/completions, /v1/chat/completions   as OpenAI's, and Tabby's segments
+    POST /infill, /completion, /tokenize         as llama-server's: llama.vim, llama.vscode
+    POST /api/generate, /api/chat                as Ollama's
+    POST /v1/fim/completions                     as Mistral's
+    GET  /v1/models, /props, /slots, /health
 
     The text is the model's own, until it ends, a stop text comes or a limit. Requests may have
     more fields: "workspace" (one of --workspace), "path" in it, "language", and "verbatim": false

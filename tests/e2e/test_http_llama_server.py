@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from contextlib import closing
-
-import pytest
 
 from codespec.config import load_settings
 from codespec.models.bundled_pair import BUNDLED_TARGET, bundled
@@ -15,14 +12,17 @@ from tests.http_client import Front, front_of, refusal
 TEXT = "def add(a, b):\n    return"
 
 
-@pytest.fixture
-def front(home: Home) -> Iterator[Front]:
-    with front_of(home.path) as found:
-        until(lambda: found.ask("/health")[0] == 200)
-        yield found
+def test_llama_servers_routes_and_tabbys(home: Home) -> None:
+    with front_of(home.path) as front:
+        until(lambda: front.ask("/health")[0] == 200)
+        check_completions(front)
+        check_vocabulary(front)
+        check_what_is_told(front)
+        check_what_tabby_asks(front, report_of(home.settings).model)
 
 
-def test_a_completion_of_text_of_tokens_and_streamed_is_the_same(front: Front) -> None:
+def check_completions(front: Front) -> None:
+    """A completion of text, of tokens, and streamed is the same."""
     asked = {"n_predict": 64, "stop": ["no such text", "\n"], "temperature": 0.0}
     status, whole = front.ask("/completion", {**asked, "prompt": TEXT})
     assert status == 200
@@ -54,7 +54,8 @@ def test_a_completion_of_text_of_tokens_and_streamed_is_the_same(front: Front) -
     refusal(front.ask("/completion", {"prompt": TEXT * 2000}), 400, "tokens", "model.n_ctx")
 
 
-def test_the_server_tells_of_itself_and_of_nobodys_text(front: Front, home: Home) -> None:
+def check_what_is_told(front: Front) -> None:
+    """Nobody's text, and no folder."""
     secret = "unmistakable_name"
     front.ask("/completion", {"prompt": f"{secret} = ", "n_predict": 2})
     status, props = front.ask("/props")
@@ -71,18 +72,22 @@ def test_the_server_tells_of_itself_and_of_nobodys_text(front: Front, home: Home
     told = f"{props} {slots}"
     assert secret not in told
     assert "/" not in props["model_path"]
+    for path in ("/v1/embeddings", "/embedding", "/rerank"):
+        refusal(front.ask(path, {"input": "x"}), 501, "codespec")
+
+
+def check_vocabulary(front: Front) -> None:
     pieces = front.ask("/tokenize", {"content": "é=<|fim_prefix|>", "with_pieces": True})[1]
     assert pieces["tokens"][-1]["piece"] == "<|fim_prefix|>"
     raw = [piece["piece"] for piece in pieces["tokens"][:-1]]
     assert b"".join(p.encode() if isinstance(p, str) else bytes(p) for p in raw).decode() == "é="
-    for path in ("/v1/embeddings", "/embedding", "/rerank"):
-        refusal(front.ask(path, {"input": "x"}), 501, "codespec")
     refusal(front.ask("/apply-template", {"messages": [{"role": "user", "content": "x"}]}), 400)
     refusal(front.ask("/tokenize", {"content": 1}), 400, "content")
 
-    # What Tabby's clients ask beside.
+
+def check_what_tabby_asks(front: Front, model: str) -> None:
     health = front.ask("/v1/health")[1]
-    assert (health["status"], health["model"]) == ("ok", report_of(home.settings).model)
+    assert (health["status"], health["model"]) == ("ok", model)
     assert health["chat_model"] is None
     setting = {"disable_client_side_telemetry": True}
     assert front.ask("/v1beta/server_setting") == (200, setting)
