@@ -19,6 +19,9 @@ import msgspec
 
 BODY_BYTES = 4 << 20
 """Most bytes of an HTTP request's body."""
+HTTP_BODIES_BYTES = 64 << 20
+"""Most bytes of all HTTP requests' bodies under way; of one key, where there are several, half of
+them."""
 FRAME_BYTES = 16 << 20
 """Most bytes of a frame on the daemon's socket."""
 HELLO_BYTES = 4096

@@ -1,4 +1,4 @@
-"""A request's body as it comes in, and its answer as it goes out, in the messages of ASGI."""
+"""A request's answer as it goes out, in the messages of ASGI."""
 
 from __future__ import annotations
 
@@ -7,25 +7,21 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from codespec import limits
-from codespec.http.access import Refused
 from codespec.http.dialects.base import Api
-
-MAX_BODY_BYTES = limits.BODY_BYTES
-_LENGTH_DIGITS = 20
+from codespec.http.inbound import RequestBody
 
 Scope: TypeAlias = MutableMapping[str, Any]
-Receive: TypeAlias = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-"""Arguments that ASGI calls an application with."""
+"""Arguments that ASGI calls an application with, beside `Receive`."""
 
 
 class HttpReply:
     """The answer to one request: whole, or as events, in the form of an API. headers: those that
     any answer has."""
 
-    def __init__(self, send: Send, api: Api) -> None:
-        self._send, self._api = send, api
+    def __init__(self, send: Send, api: Api, body: RequestBody) -> None:
+        """body: the request's, of which nothing is left to read when the answer ends."""
+        self._send, self._api, self._body = send, api, body
         self._streams = False
         self.headers: dict[str, str] = {}
 
@@ -75,36 +71,13 @@ class HttpReply:
 
     async def _whole(self, status: int, kind: str, body: bytes, headers: dict[str, str]) -> None:
         await self._start(status, kind, {"Content-Length": str(len(body)), **headers})
+        if not self._body.is_over:
+            await self._send({"type": "http.response.body", "body": body, "more_body": True})
+            await self._body.drop()
+            body = b""
         await self._send({"type": "http.response.body", "body": body})
 
     async def _start(self, status: int, kind: str, headers: dict[str, str]) -> None:
         rows = {**({"Content-Type": kind} if kind else {}), **self.headers, **headers}
         pairs = [(k.replace("_", "-").lower().encode(), v.encode()) for k, v in rows.items()]
         await self._send({"type": "http.response.start", "status": status, "headers": pairs})
-
-
-async def read_body(headers: dict[bytes, bytes], receive: Receive) -> bytes | None:
-    """The request's body; None for a client that left. Raises: Refused for a body that is too
-    large."""
-    too_large = Refused(413, f"a body has at most {MAX_BODY_BYTES} bytes: send less text")
-    length = headers.get(b"content-length", b"0")
-    if len(length) > _LENGTH_DIGITS or int(length) > MAX_BODY_BYTES:
-        raise too_large
-    parts: list[bytes] = []
-    n_bytes = 0
-    while True:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            return None
-        parts.append(message.get("body", b""))
-        n_bytes += len(parts[-1])
-        if n_bytes > MAX_BODY_BYTES:
-            raise too_large
-        if not message.get("more_body"):
-            return b"".join(parts)
-
-
-async def left(receive: Receive) -> None:
-    """Return once the client is gone."""
-    while (await receive())["type"] != "http.disconnect":
-        pass

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from typing import TypeVar
+from typing import ParamSpec, TypeVar
 
 from codespec import limits
 from codespec.config import Settings
@@ -25,8 +25,9 @@ from codespec.http.access import Access, KeyRefused, Refused
 from codespec.http.cors import allowed_headers, preflight_headers
 from codespec.http.dialects.base import Dialect, Question, Route, Tells
 from codespec.http.dialects.registry import paths_beside, route_of
-from codespec.http.exchange import HttpReply, Receive, Scope, Send, left, read_body
+from codespec.http.exchange import HttpReply, Scope, Send
 from codespec.http.field_error import FieldError
+from codespec.http.inbound import BodiesUnderWay, Receive, RequestBody, left
 from codespec.http.vocabularies import Vocabularies, Vocabulary
 from codespec.http.wrong_keys import WrongKeys
 from codespec.models.resolve import name_in
@@ -36,11 +37,12 @@ from codespec.system.log_privacy import outline
 
 log = logging.getLogger(__name__)
 
+_P = ParamSpec("_P")
 _T = TypeVar("_T")
 
 MAX_WAITING = limits.HTTP_WAITING
 MAX_WAITING_OF_ONE = limits.HTTP_WAITING_OF_ONE
-_BODY_S = 30.0
+_LONG_BODY = 1 << 15
 _ANSWER_S = 300.0
 _SEND_S = 30.0
 _FAREWELL_S = 1.0
@@ -54,14 +56,16 @@ class HttpFront:
         self._access = access
         self._daemon = CurrentClient(settings)
         self._waiting = Counter[str]()  # by key
+        self._under_way = BodiesUnderWay(has_keys=len(access.keys) > 1)
         self._wrong_keys = WrongKeys()
         self._vocabularies = Vocabularies()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         api, route, rest = route_of(scope["path"])
-        reply = HttpReply(send, api)
+        body = RequestBody(dict(scope["headers"]), receive)
+        reply = HttpReply(send, api, body)
         try:
-            await self._lead(route, rest, scope, receive, reply)
+            await self._lead(route, rest, scope, receive, body, reply)
         except Refused as e:
             if isinstance(e, KeyRefused):
                 self._wrong_keys.note(was_shown=e.was_shown)
@@ -78,10 +82,20 @@ class HttpFront:
             await reply.error(500, f"codespec failed: {type(e).__name__}")
 
     async def _lead(
-        self, route: Route | None, rest: str, scope: Scope, receive: Receive, reply: HttpReply
+        self,
+        route: Route | None,
+        rest: str,
+        scope: Scope,
+        receive: Receive,
+        body: RequestBody,
+        reply: HttpReply,
     ) -> None:
         """Lead a request to the route's answer. rest: of the path, after the route's."""
         headers = dict[bytes, bytes](scope["headers"])
+        if b"content-length" in headers and b"transfer-encoding" in headers:
+            # The end of the body would be another one for a proxy: RFC 9112, 6.1.
+            why = "a request has Content-Length or Transfer-Encoding, not both"
+            raise Refused(400, why, Connection="close")
         origins = self.settings.http.cors_origins if self._access.keys else ()
         if scope["method"] == "OPTIONS" and (allowed := preflight_headers(headers, origins)):
             await reply.nothing(allowed)
@@ -101,29 +115,37 @@ class HttpFront:
             await reply.told(await route.answer(question))
             return
         assert key is not None  # nothing that takes a body is public
-        with self._admitted(key):
-            raw = await self._body(headers, receive)
+        self._check_room(key)  # before the body is taken in
+        with self._under_way.share(key) as take:
+            raw = await body.read(take)
             if raw is None:
                 return
             if isinstance(route, Tells):
-                question = Question(self, raw, rest)
-                await reply.told(await route.answer(question))
-            else:
-                dialect = route.read(raw, self.daemon.model)
-                try:
-                    await self._write(dialect, receive, reply)
-                except (Refused, CodespecError) as e:
-                    if (events := dialect.instead_of_error(str(e))) is None:
-                        raise
-                    await reply.end(events)
+                with self._admitted(key):
+                    await reply.told(await route.answer(Question(self, raw, rest)))
+                return
+            is_long = len(raw) > _LONG_BODY
+            dialect = await _aside(is_long, route.read, raw, self.daemon.model)
+            del raw
+        with self._admitted(key):
+            try:
+                await self._write(dialect, is_long, receive, reply)
+            except (Refused, CodespecError) as e:
+                if (events := dialect.instead_of_error(str(e))) is None:
+                    raise
+                await reply.end(events)
 
-    @contextmanager
-    def _admitted(self, key: str) -> Generator[None]:
-        """Count a request as waiting while it is answered. Raises: Refused if too many wait."""
+    def _check_room(self, key: str) -> None:
+        """Raises: Refused if too many requests wait."""
         if self._waiting.total() >= MAX_WAITING:
             raise Refused(503, "too many requests are waiting", Retry_After="1")
         if len(self._access.keys) > 1 and self._waiting[key] >= MAX_WAITING_OF_ONE:
             raise Refused(429, "too many requests of this key are waiting", Retry_After="1")
+
+    @contextmanager
+    def _admitted(self, key: str) -> Generator[None]:
+        """Count a request as waiting while it is answered. Raises: Refused if too many wait."""
+        self._check_room(key)
         self._waiting[key] += 1
         try:
             yield
@@ -166,14 +188,10 @@ class HttpFront:
             names.append(name_in(where))
         return names
 
-    async def _body(self, headers: dict[bytes, bytes], receive: Receive) -> bytes | None:
-        try:
-            return await asyncio.wait_for(read_body(headers, receive), _BODY_S)
-        except asyncio.TimeoutError:
-            raise Refused(408, "the body did not come in time", Connection="close") from None
-
-    async def _write(self, dialect: Dialect, receive: Receive, reply: HttpReply) -> None:
-        answering = asyncio.create_task(self._answer(dialect, reply))
+    async def _write(
+        self, dialect: Dialect, is_long: bool, receive: Receive, reply: HttpReply
+    ) -> None:
+        answering = asyncio.create_task(self._answer(dialect, is_long, reply))
         leaving = asyncio.create_task(left(receive))
         both = {answering, leaving}
         try:
@@ -188,7 +206,7 @@ class HttpFront:
         if is_answered:
             answering.result()
 
-    async def _answer(self, dialect: Dialect, reply: HttpReply) -> None:
+    async def _answer(self, dialect: Dialect, is_long: bool, reply: HttpReply) -> None:
         place = self._access.hinted if dialect.path_is_hint else self._access.place
         workspace, path = place(dialect.document)
         with self._daemon.client() as client:
@@ -201,7 +219,7 @@ class HttpFront:
                     deadline_ms=_ANSWER_S * 1e3,
                     lends=False,  # what one client sent is shown to no other
                 )
-                for request in dialect.requests(defaults)
+                for request in await _aside(is_long, dialect.requests, defaults)
             ]
             for warning in dialect.warnings:
                 log.warning("%s", warning)
@@ -262,6 +280,11 @@ class HttpFront:
         """Close the connections to the daemon, which goes on."""
         self._vocabularies.close()
         await self._daemon.close()
+
+
+async def _aside(is_long: bool, read: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
+    """Read a body: beside the event loop if it is long, as that takes up to seconds."""
+    return await asyncio.to_thread(read, *args, **kwargs) if is_long else read(*args, **kwargs)
 
 
 async def _in_turn(client: AsyncClient, requests: Sequence[CompletionRequest]) -> list[Completion]:

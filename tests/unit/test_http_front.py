@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
 
 import pytest
@@ -15,7 +15,7 @@ from uvicorn.server import ServerState
 from codespec.config import Settings
 from codespec.daemon.async_client import AsyncClient
 from codespec.errors import ConfigError
-from codespec.http import front
+from codespec.http import front, inbound
 from codespec.http import server as http_server
 from codespec.http.access import Access, listen
 from codespec.http.front import HttpFront
@@ -54,13 +54,14 @@ async def leaves() -> Message:
 
 
 def refusal(sent: list[Message]) -> tuple[int, str]:
-    start, body = sent
-    return start["status"], json.loads(body["body"])["error"]["message"]
+    start, *bodies = sent
+    body = b"".join(message["body"] for message in bodies)
+    return start["status"], json.loads(body)["error"]["message"]
 
 
 def test_a_body_that_does_not_come(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(front, "_BODY_S", 0.01)
-    assert refusal(ask(never)) == (408, "the body did not come in time")
+    monkeypatch.setattr(inbound, "_PROGRESS_S", 0.01)
+    assert refusal(ask(never, (b"content-length", b"5"))) == (408, "the body did not come in time")
 
 
 HEAD = b"GET /health HTTP/1.1\r\nHost: localhost\r\n"
@@ -88,7 +89,8 @@ def test_a_head_that_does_not_come(monkeypatch: pytest.MonkeyPatch, said: bytes)
     assert asyncio.run(heard()).count(b"HTTP/1.1 401") == said.count(b"\r\n\r\n")
 
 
-def test_a_body_without_end_or_too_large_is_not_taken_in() -> None:
+def test_a_body_without_end_or_too_large_is_not_taken_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(inbound, "_PROGRESS_S", 0.01)
     assert refusal(ask(endless))[0] == 413
     assert refusal(ask(never, (b"content-length", b"4194305")))[0] == 413
 
@@ -144,6 +146,7 @@ def test_more_requests_than_can_be_answered_are_refused(monkeypatch: pytest.Monk
 
 def test_who_has_one_of_several_keys_shuts_out_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(front, "MAX_WAITING_OF_ONE", 1)
+    monkeypatch.setattr(AsyncClient, "ask", lambda *_: never())
 
     async def answers(*keys: str) -> list[list[Message]]:
         """Immediate answers to clients that ask with these keys, one after the other."""
@@ -158,8 +161,15 @@ def test_who_has_one_of_several_keys_shuts_out_nobody(monkeypatch: pytest.Monkey
 
             headers = [(b"authorization", b"Bearer " + key.encode() * 32)]
             scope = {"type": "http", "method": "POST", "path": "/infill", "headers": headers}
-            tasks.append(asyncio.create_task(app(scope, never, send)))
-            await asyncio.sleep(0)
+            body = iter([{"type": "http.request", "body": b"{}"}])
+
+            async def receive(body: Iterator[Message] = body) -> Message:
+                return next(body, None) or await never()
+
+            n_before = app._waiting.total()
+            tasks.append(asyncio.create_task(app(scope, receive, send)))
+            while not said and app._waiting.total() == n_before:
+                await asyncio.sleep(0.001)
             sent.append(list(said))
         for task in tasks:
             task.cancel()
