@@ -87,6 +87,16 @@ URI_CHARS = 4 * PATH_CHARS
 """Longest URI of a document, where a character may take three."""
 GRAMMAR_CHARS = 1 << 16
 """Longest grammar: reading one and following it take time, and cannot be interrupted."""
+SCHEMA_CHARS = 1 << 16
+"""Longest JSON schema of an output."""
+SCHEMA_DEPTH = 32
+"""Most schemas within schemas."""
+SCHEMAS = 2000
+"""Most schemas that one stands for, where alternatives repeat what stands beside them."""
+SCHEMA_LENGTH = 2000
+"""Greatest bound of a text's or a list's length in a schema: llama.cpp takes more for no bound."""
+CHOICES = 256
+"""Most texts of which an output is to be one."""
 OLD_CHARS = 1 << 20
 """Longest text that a request says it rewrites: more than a model's context holds."""
 STOP_CHARS = 1024
@@ -124,6 +134,7 @@ OldText: TypeAlias = Annotated[str, at_most(OLD_CHARS)]
 PathText: TypeAlias = Annotated[str, at_most(PATH_CHARS)]
 Uri: TypeAlias = Annotated[str, at_most(URI_CHARS)]
 Grammar: TypeAlias = Annotated[str, at_most(GRAMMAR_CHARS)]
+SchemaText: TypeAlias = Annotated[str, at_most(8 * SCHEMA_CHARS)]
 Stop: TypeAlias = Annotated[str, at_most(STOP_CHARS)]
 Name: TypeAlias = Annotated[str, at_most(NAME_CHARS)]
 

@@ -173,6 +173,7 @@ class SamplingParams:
     # True where no client asked for this seed: drafts may change the text, not its distribution.
     any_seed: bool = False
     grammar: limits.Grammar = ""  # GBNF that the whole output follows; "": none
+    json_schema: limits.SchemaText = ""  # schema of the JSON that the whole output is; "": none
 
     def __post_init__(self) -> None:
         if not (self.temperature >= 0 and 0 < self.top_p <= 1 and 0 <= self.min_p <= 1):
@@ -181,6 +182,11 @@ class SamplingParams:
             raise ValueError("need top_k >= 0 and repetition_penalty from 0.01 to 100")
         if not (abs(self.frequency_penalty) <= 100 and abs(self.presence_penalty) <= 100):
             raise ValueError("need frequency_penalty and presence_penalty from -100 to 100")
+
+    @property
+    def has_form(self) -> bool:
+        """True if the whole output is held to a form."""
+        return bool(self.grammar or self.json_schema)
 
     @property
     def has_penalty(self) -> bool:

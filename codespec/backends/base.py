@@ -249,6 +249,13 @@ class Model:
             f"{self.info.name} cannot be held to a grammar", "Ask without one, or another model."
         )
 
+    def schema_mask(self, schema: str) -> TokenMask:
+        """Mask that restricts an output to JSON that follows a schema, in the form that grammars
+        are made of. Raises: InputError for another one, or where the backend has no grammars."""
+        raise InputError(
+            f"{self.info.name} cannot be held to a JSON schema", "Ask without, or another model."
+        )
+
     def metadata(self, key: str) -> str:
         """Value of a scalar metadata key of GGUF files, as one line; "" where there is none."""
         return ""

@@ -78,7 +78,7 @@ def build_context(
         snippets, shown = (), NOTHING_SHOWN
     # A grammar describes the text after the cursor and nothing before it. A prompt holds a token at
     # least, also for models whose prompts are the text alone.
-    heals &= not request.sampling.grammar and (len(left) > 1 or n_markers(info) > 0)
+    heals &= not request.sampling.has_form and (len(left) > 1 or n_markers(info) > 0)
     kept, healed = hold_back(left, tokenizer) if heals else (left, b"")
     # The output repeats the held-back tokens.
     n_repeated = len(left) - len(kept)

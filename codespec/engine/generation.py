@@ -239,7 +239,7 @@ def generation_at(
     `Generation`.
     """
     # A grammar determines the text.
-    is_verbatim = request.verbatim or bool(request.sampling.grammar)
+    is_verbatim = request.verbatim or request.sampling.has_form
     # The search for a shape takes seconds in a line of megabytes.
     place = Place("", "", TEXT)
     if not is_verbatim and not request.parses:

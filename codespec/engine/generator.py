@@ -78,7 +78,7 @@ class Streamed(Decoder):
         paused: Paused,
     ) -> Turns[Decoded]:
         request = made.request
-        if request.sampling.grammar:
+        if request.sampling.has_form:
             raise InputError(
                 f"{self.info.name} cannot be held to a grammar",
                 "Ask without one, or choose another model.",

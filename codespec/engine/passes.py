@@ -154,6 +154,8 @@ class TargetDecoder(Decoder):
     def _mask(self, context: Context, request: CompletionRequest) -> TokenMask | None:
         if context.healed:
             return HealingMask(context.healed, self._vocabulary, self.tokenizer)
+        if request.sampling.json_schema:
+            return self._model.schema_mask(request.sampling.json_schema)
         if request.sampling.grammar:
             return self._model.grammar_mask(request.sampling.grammar)
         return None

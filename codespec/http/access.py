@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from codespec.errors import ConfigError
-from codespec.http.bodies import BodyDocument
+from codespec.http.body_document import BodyDocument
 from codespec.limits import PATH_CHARS
 
 _MIN_KEY_CHARS = 16

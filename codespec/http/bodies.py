@@ -16,13 +16,12 @@ import msgspec
 
 from codespec import limits
 from codespec.config import CompletionSettings
+from codespec.http.constraints import ConstraintFields
 from codespec.http.field_error import FieldError
 from codespec.http.unsupported import refuse_unsupported
 from codespec.limits import (
     CountOrAll,
     Name,
-    NotRead,
-    PathText,
     Share,
     Text,
     at_most,
@@ -51,22 +50,7 @@ _LIKELIEST = 1e-9
 """A `top_p` that leaves the likeliest token alone, which 0 asks for."""
 
 
-class BodyDocument(msgspec.Struct, kw_only=True):
-    """Our own fields: the document and its workspace. verbatim: False asks for an editor's
-    suggestion, a syntactic unit that fits the text after the cursor, in place of the model's own
-    text."""
-
-    workspace: PathText | None = None  # None: the server's first
-    path: PathText = ""  # absolute, or from the workspace's folder
-    language: Name = ""
-    verbatim: bool = True
-
-
-class _ResponseFormat(msgspec.Struct):
-    type: Name | None = "text"
-
-
-class Body(BodyDocument, kw_only=True):
+class Body(ConstraintFields, kw_only=True):
     """Fields that both dialects have in common."""
 
     model: Name = ""
@@ -85,9 +69,6 @@ class Body(BodyDocument, kw_only=True):
     repetition_penalty: limits.RepeatPenalty | None = None  # vLLM's name for it
     repeat_last_n: CountOrAll = -1
     seed: limits.Seed = -1
-    grammar: limits.Grammar = ""
-    json_schema: NotRead = None
-    response_format: _ResponseFormat = msgspec.field(default_factory=_ResponseFormat)
 
     @property
     def n_tokens(self) -> int | None:
@@ -107,12 +88,7 @@ class Body(BodyDocument, kw_only=True):
         if self.repeat_last_n not in (-1, _LAST_N) and penalties != (1, 0, 0):
             why = "penalties are for repeats of all that was written; leave repeat_last_n out"
             raise FieldError("repeat_last_n", why)
-        for field, is_asked in (
-            ("json_schema", self.json_schema),
-            ("response_format", (self.response_format.type or "text") != "text"),
-        ):
-            if is_asked:
-                raise FieldError(field, f"{field} is not supported; leave it out")
+        self.constraint()
 
     def request(self, prefix: str, suffix: str, defaults: CompletionSettings) -> CompletionRequest:
         """The request for these texts before and after the cursor. defaults: for fields that are
@@ -122,6 +98,7 @@ class Body(BodyDocument, kw_only=True):
             prefix, suffix = _end_of(prefix, MAX_PREFIX_CHARS), _start_of(suffix, MAX_SUFFIX_CHARS)
         temperature = defaults.temperature if self.temperature is None else self.temperature
         stops = [self.stop] if isinstance(self.stop, str) else self.stop
+        grammar, json_schema = self.constraint()
         return CompletionRequest(
             prefix=prefix,
             suffix=suffix,
@@ -137,7 +114,8 @@ class Body(BodyDocument, kw_only=True):
                 presence_penalty=self.presence_penalty,
                 seed=secrets.randbits(62) if self.seed < 0 else self.seed,
                 any_seed=self.seed < 0,
-                grammar=self.grammar,
+                grammar=grammar,
+                json_schema=json_schema,
             ),
             # The model reads \n line ends alone, and writes them.
             stop=tuple(normalise(stop) for stop in stops if stop),

@@ -49,7 +49,7 @@ def scripted(home: Home) -> Iterator[Front]:
         ("/v1/completions", {"prompt": ["a", "b"], "stream": True}, 400, ["prompt"]),
         ("/v1/completions", {"prompt": "a", "echo": True}, 400, ["echo"]),
         ("/v1/completions", {"prompt": "a", "n": 2}, 400, ["n is not supported"]),
-        ("/infill", {"prompt": "a", "response_format": {"type": "json_object"}}, 400, ["format"]),
+        ("/infill", {"prompt": "a", "response_format": {"type": "xml"}}, 400, ["json_object"]),
         ("/infill", [], 400, ["object"]),
         ("/v1/completions", {"prompt": "a", "logprobs": 0}, 400, ["logprobs"]),
         ("/v1/completions", {"prompt": "a", "top_p": 1.5}, 400, ["top_p"]),

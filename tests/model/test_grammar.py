@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 
 from codespec.backends.llama import GrammarMask, LlamaTokenizer, load_model, loader
 from codespec.errors import InputError
+from codespec.http.json_schemas import normal_schema
 from codespec.models.bundled_pair import BUNDLED_TARGET, bundled
 from codespec.requests import CompletionRequest
 from codespec.types import SamplingParams
@@ -42,6 +44,32 @@ def test_the_text_follows_the_grammar_and_drafts_change_nothing(engine, temperat
             n_whole += 1
     assert n_whole
     assert n_accepted or temperature
+
+
+def test_the_text_follows_a_json_schema_and_drafts_change_nothing(engine):
+    schema = {
+        "type": "object",
+        "properties": {"name": {"type": "string", "maxLength": 12}, "size": {"enum": [1, 2]}},
+        "required": ["name", "size"],
+    }
+    sampling = SamplingParams(json_schema=normal_schema("json_schema", schema))
+    texts = set()
+    for drafters in ((), ("lookup",)):
+        request = CompletionRequest(
+            'a = {"name": "x", "size": 1}\nb = ',
+            max_tokens=60,
+            sampling=sampling,
+            drafters=drafters,
+            verbatim=True,
+        )
+        completion = engine.complete(request)
+        assert completion.finish == "stop"
+        texts.add(completion.text)
+    [text] = texts
+    value = json.loads(text)
+    assert value.keys() == {"name", "size"}
+    assert value["size"] in (1, 2)
+    assert len(value["name"]) <= 12
 
 
 def test_what_is_listed_is_what_is_permitted():

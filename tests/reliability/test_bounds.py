@@ -21,14 +21,8 @@ from codespec.daemon.address import Address
 from codespec.daemon.payload import unpack_edit_request, unpack_request
 from codespec.errors import CodespecError
 from codespec.http.access import Access, Refused
-from codespec.http.bodies import (
-    Body,
-    BodyDocument,
-    ChatBody,
-    CompletionsBody,
-    fields_of,
-    read,
-)
+from codespec.http.bodies import Body, ChatBody, CompletionsBody, fields_of, read
+from codespec.http.body_document import BodyDocument
 from codespec.http.dialects.completions import OpenAICompletions
 from codespec.http.dialects.mistral import FimBody
 from codespec.http.dialects.ollama_bodies import GenerateBody, OllamaChatBody, ShowBody

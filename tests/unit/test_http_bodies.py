@@ -169,8 +169,8 @@ DIALECTS: list[DialectReader] = [Infill, OpenAICompletions]
 @pytest.mark.parametrize(
     ("field", "value", "harmless"),
     [
-        ("response_format", {"type": "json_object"}, {"type": "text"}),
-        ("json_schema", {"type": "object"}, {}),
+        ("response_format", {"type": "xml"}, {"type": "text"}),
+        ("json_schema", {"pattern": "a"}, {}),
         ("logit_bias", {"15043": -100}, {}),
         ("logit_bias", [[15043, False]], []),
         ("n_probs", 3, 0),

@@ -31,6 +31,10 @@ class GrammarMask:
         self._sampler = None
         self._model = model  # keeps the vocabulary alive
         self._eog = model.info.eog
+        # Markers that end an output here, and are text like any other to llama.cpp's grammar.
+        self._markers = [
+            token for token in self._eog if not lib.llama_vocab_is_eog(model.vocab, token)
+        ]
         gbnf.check(grammar)
         forget_causes()
         with _unheard():
@@ -59,6 +63,7 @@ class GrammarMask:
         cells["id"] = np.arange(len(cells))
         cells["logit"] = 0.0
         self._apply(len(cells))
+        cells["logit"][np.isin(cells["id"], self._markers)] = -np.inf
         ids = cells["id"][cells["logit"] == 0.0]
         return np.sort(ids) if len(ids) else np.array(sorted(self._eog), np.int32)
 
@@ -85,6 +90,8 @@ class GrammarMask:
             self._read.append(token)
 
     def _allows(self, token: int) -> bool:
+        if token in self._markers:
+            return False
         self._cells["id"][0] = token
         self._cells["logit"][0] = 0.0
         self._apply(1)

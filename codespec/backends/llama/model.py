@@ -11,6 +11,7 @@ from codespec.backends.base import KvType, MtpHead, Target
 from codespec.backends.llama import kernels
 from codespec.backends.llama.grammar import GrammarMask
 from codespec.backends.llama.interrupts import interrupts_noted
+from codespec.backends.llama.json_schema import gbnf_of
 from codespec.backends.llama.loader import (
     LoadedModel,
     forget_causes,
@@ -25,7 +26,7 @@ from codespec.backends.llama.mtp import HiddenStateTarget, LlamaMtpHead
 from codespec.backends.llama.nextn import has_mtp_layer
 from codespec.backends.llama.target import LlamaTarget
 from codespec.backends.llama.tokenizer import LlamaTokenizer
-from codespec.errors import ModelError
+from codespec.errors import InputError, ModelError
 from codespec.models.resolve import check_file
 from codespec.models.split import size_of
 from codespec.native import Encoder
@@ -73,6 +74,13 @@ class LlamaModel(LoadedModel):
 
     def grammar_mask(self, grammar: str) -> GrammarMask:
         return GrammarMask(self, grammar)
+
+    def schema_mask(self, schema: str) -> GrammarMask:
+        try:
+            return GrammarMask(self, gbnf_of(schema))
+        except InputError as e:  # the client sent no grammar
+            why = f"the JSON schema asks for too much: {e.message}"
+            raise InputError(why, "Ask for a simpler one.") from None
 
 
 def load_model(

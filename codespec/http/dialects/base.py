@@ -13,7 +13,8 @@ from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 from codespec.config import CompletionSettings, Settings
 from codespec.daemon import wire
-from codespec.http.bodies import Body, BodyDocument
+from codespec.http.bodies import Body
+from codespec.http.body_document import BodyDocument
 from codespec.http.vocabularies import Vocabulary
 from codespec.requests import Completion, CompletionRequest
 
