@@ -18,7 +18,8 @@ import msgspec
 
 from codespec import limits
 from codespec.config import CompletionSettings
-from codespec.http.bodies import Body, BodyDocument, fields_of, read, snippets_of
+from codespec.http.bodies import Body, fields_of, read, snippets_of
+from codespec.http.body_document import BodyDocument
 from codespec.http.dialects.base import Api, Event, Json, OfBody, Question, Tells, about
 from codespec.http.dialects.openai_answers import error_of
 from codespec.http.dialects.written_prompts import request_for
