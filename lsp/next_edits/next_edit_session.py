@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
@@ -27,6 +28,10 @@ MAX_LISTED = 100
 """Edits that an editor gets which asks for all places."""
 _MAX_OFFERS = 256
 _MAX_COUNTED = 1024
+_AGAIN_S = 1.0
+"""Seconds until a model that is being loaded is asked again."""
+_LOADING_S = 120.0
+"""Seconds for which it is asked again."""
 
 _NOT_FOR_MODELS = (NoNextEdit.NOTHING_EDITED, NoNextEdit.EXCLUDED, NoNextEdit.NO_FILE)
 """Reasons for no repeats that hold for a model, too."""
@@ -141,11 +146,23 @@ class NextEditSession:
                 ahead[1].cancel()
             found = await self._find(request)
         if self._may_ask_model(ask, found):
-            found = await self._find(self._patient(request), with_model=True)
+            found = await self._of_model(ask, self._patient(request))
         document = self._documents.get(ask.uri)
         if document is None or document.version != ask.version:
             return EditAnswer(why="the document changed meanwhile")
         return self._offered(ask, found)
+
+    async def _of_model(self, ask: EditAsk, request: NextEditRequest) -> NextEdits:
+        """The answer of the next-edit model. While it is being loaded it is asked again, as long as
+        the document stays as it is."""
+        until = time.monotonic() + _LOADING_S
+        found = await self._find(request, with_model=True)
+        while found.why is NoNextEdit.LOADING and time.monotonic() < until:
+            await asyncio.sleep(_AGAIN_S)
+            if not self._may_ask_model(ask, found):
+                break
+            found = await self._find(request, with_model=True)
+        return found
 
     def _may_ask_model(self, ask: EditAsk, found: NextEdits) -> bool:
         """True where there is a next-edit model, and nothing to repeat for the document as it still
