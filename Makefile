@@ -90,7 +90,7 @@ soak-native:  # native tests under sanitizers (GCC)
 	    PYTHONPATH="$$($(CURDIR)/$(BIN)/python -c 'import sysconfig; print(sysconfig.get_paths()["purelib"])')" \
 	    $(CURDIR)/$(BIN)/python -S -m pytest -q -p no:faulthandler -p no:cacheprovider \
 	    tests/property/test_automaton.py tests/property/test_segment.py tests/property/test_allowed.py \
-	    tests/property/test_sources.py tests/property/test_batch.py tests/property/test_stretch.py tests/property/test_boundary.py tests/unit/test_native_api.py tests/unit/test_index_words.py \
+	    tests/property/test_sources.py tests/property/test_calibration.py tests/unit/test_lookup_rows.py tests/property/test_batch.py tests/property/test_stretch.py tests/property/test_boundary.py tests/unit/test_native_api.py tests/unit/test_index_words.py \
 	    tests/unit/test_planners.py tests/model/test_boundaries.py tests/model/test_kernels.py \
 	    tests/model/test_products.py tests/model/test_attention.py
 

@@ -89,7 +89,8 @@ RowResult drafted(DraftedRequest& request, Tokens fresh, std::span<const double>
   return result;
 }
 
-auto draft(RowThreads& self, const std::vector<PyRequest*>& requests,
+// requests: kept alive here, as the caller's list may change while the GIL is released.
+auto draft(RowThreads& self, const std::vector<nb::object>& requests,
            const std::vector<std::vector<Token>>& fresh, const std::vector<std::int32_t>& n_max,
            const CostTable& costs, double ms) {
   const std::size_t n = requests.size();
@@ -97,9 +98,9 @@ auto draft(RowThreads& self, const std::vector<PyRequest*>& requests,
   const std::span<const double> all_costs{costs.data(), costs.size()};
   check_costs(all_costs);
   std::vector<DraftedRequest*> natives;
-  for (const PyRequest* request : requests) {
-    if (request == nullptr) throw nb::type_error("not a request");
-    natives.push_back(request->native.get());
+  for (const nb::object& request : requests) {
+    if (!nb::isinstance<PyRequest>(request)) throw nb::type_error("not a request");
+    natives.push_back(nb::cast<const PyRequest&>(request).native.get());
   }
   std::vector<RowResult> results(n);
   {
