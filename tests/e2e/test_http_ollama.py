@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime
+import json
 from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager
 
@@ -59,6 +60,9 @@ def test_it_completes_as_openais_clients_are_told(
     prompt = f"<|fim_prefix|>{PREFIX}<|fim_suffix|>{SUFFIX}<|fim_middle|>"
     for raw in (False, True):
         assert client.generate("any", prompt, raw=raw, options=options).response == expected
+    schema = {"type": "object", "properties": {"ok": {"type": "boolean"}}, "required": ["ok"]}
+    held = client.generate("any", "answer = ", format=schema, options=options).response
+    assert isinstance(json.loads(held or "")["ok"], bool)
     plain = front.text(prompt=PREFIX, max_tokens=24)
     assert client.generate("any", PREFIX, options=options).response == plain
 
@@ -84,7 +88,7 @@ def test_it_is_told_which_models_there_are(client: ollama.Client, home: Home) ->
 def test_it_says_what_is_wrong_in_ollamas_form(front: Front, client: ollama.Client) -> None:
     for ask, status, word in (
         (lambda: client.chat("any", [QUESTION]), 400, "chat template"),
-        (lambda: client.generate("any", "x", format="json", options={"typical_p": 0.5}), 400, "p"),
+        (lambda: client.generate("any", "x", options={"typical_p": 0.5}), 400, "typical_p"),
         (lambda: client.embed("any", "x"), 404, "/api/generate"),
     ):
         with pytest.raises(ollama.ResponseError, match=word) as refused:

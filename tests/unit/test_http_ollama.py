@@ -92,7 +92,7 @@ def test_a_system_that_is_not_read_is_told() -> None:
     [
         ({"template": "{{ .Prompt }}"}, "template"),
         ({"context": [1, 2]}, "context"),
-        ({"format": "json"}, "format"),
+        ({"format": "yaml"}, "format"),
         ({"images": ["aGk="]}, "images"),
         ({"think": "high"}, "think"),
         ({"truncate": False}, "truncate"),
@@ -107,6 +107,14 @@ def test_what_cannot_be_honoured_is_named(fields: dict[str, object], field: str)
         generate(prompt="x", **fields)
     assert refused.value.field == field
     assert field in str(refused.value)
+
+
+def test_a_form_is_asked_for_by_format() -> None:
+    schema = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
+    for form, word in (("json", "object"), (schema, "name")):
+        assert word in asked(prompt="x", format=form).sampling.json_schema
+        [request] = chat(messages=[USER], format=form).requests(CompletionSettings())
+        assert word in request.sampling.json_schema
 
 
 def test_what_asks_for_nothing_is_taken() -> None:

@@ -30,9 +30,8 @@ class OllamaBody(Body, kw_only=True):
     num_predict: Annotated[int, between(-limits.TOKENS, limits.TOKENS)] | None = None
     keep_alive: Annotated[float, between(-limits.INTEGER, limits.INTEGER)] | Name | None = None
     truncate: bool = True
-    # Fields that cannot be honoured.
-    format: NotRead = None
-    think: bool | Name = False
+    format: NotRead = None  # "json", or a JSON schema
+    think: bool | Name = False  # cannot be honoured
 
     @property
     def n_tokens(self) -> int:
@@ -47,9 +46,16 @@ class OllamaBody(Body, kw_only=True):
 
     def check(self) -> None:
         super().check()
-        for field, is_asked in (("format", self.format), ("think", self.think)):
-            if is_asked:
-                raise FieldError(field, f"{field} is not supported; leave it out")
+        if self.think:
+            raise FieldError("think", "think is not supported; leave it out")
+
+    def __post_init__(self) -> None:
+        if not self.format:
+            return
+        if self.format != "json" and not isinstance(self.format, dict):
+            why = 'format needs to be "json" or a JSON schema'
+            raise FieldError("format", why, "Change it, or leave it out.")
+        self.json_schema = {"type": "object"} if self.format == "json" else self.format
 
 
 class GenerateBody(OllamaBody, kw_only=True):
