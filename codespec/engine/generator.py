@@ -35,6 +35,8 @@ log = logging.getLogger(__name__)
 
 _POLL_S = 0.005
 """Seconds between two looks at whether to go on waiting for a piece."""
+_FAREWELL_S = 0.5
+"""Most seconds that the end waits for the last stream's."""
 
 
 class Streamed(Decoder):
@@ -51,6 +53,7 @@ class Streamed(Decoder):
         self._generator = generator
         self._clock = clock
         self._busy_s = 0.0
+        self._last: _Feed | None = None
         self._shown: Callable[[str], None] = lambda text: None
         self.info, self.tokenizer = generator.info, generator.tokenizer
         self.n_units, self.heals = generator.n_units, generator.heals
@@ -152,7 +155,7 @@ class Streamed(Decoder):
         """Feed the generator's tokens to `output`. Returns the cause of the end; None, with nothing
         fed, where the tokens do not begin with `healed`."""
         self._shown(asked.text)
-        feed = _Feed(self._generator, asked)
+        feed = self._last = _Feed(self._generator, asked)
         undecided: list[int] = []
         started = self._clock()
         try:
@@ -200,7 +203,7 @@ class Streamed(Decoder):
         if not self._generator.reads_ahead:
             return
         asked = self._asked(context, request, Due(request, self._clock, cancelled), context.prompt)
-        feed = _Feed(self._generator, dataclasses.replace(asked, only_reads=True))
+        feed = self._last = _Feed(self._generator, dataclasses.replace(asked, only_reads=True))
         try:
             while not cancelled() and not isinstance(feed.next(_POLL_S), _End):
                 if paused(False):
@@ -211,6 +214,8 @@ class Streamed(Decoder):
             feed.close()
 
     def close(self) -> None:
+        if self._last is not None:
+            self._last.wait()
         self._generator.close()
 
 
@@ -237,7 +242,8 @@ class _Feed:
         self._asked = asked
         self._made = queue.SimpleQueue[Made | _End | CodespecError]()
         self._is_closed = threading.Event()
-        threading.Thread(target=self._make, name="generator", daemon=True).start()
+        self._thread = threading.Thread(target=self._make, name="generator", daemon=True)
+        self._thread.start()
 
     def next(self, timeout_s: float) -> Made | _End | None:
         """The next piece; None where there is none in time. Raises: CodespecError."""
@@ -252,6 +258,10 @@ class _Feed:
     def close(self) -> None:
         """Abandon the stream; its thread ends with the next piece."""
         self._is_closed.set()
+
+    def wait(self) -> None:
+        """Wait a moment for the thread: what it holds is to be freed before the process ends."""
+        self._thread.join(_FAREWELL_S)
 
     def _make(self) -> None:
         try:
