@@ -29,7 +29,7 @@ test: dev lint  ## set up, lint, check types and layers, run all tests
 team: dev  ## vLLM with our drafter, in an environment of its own, beside its own ways of drafting
 	@$(BIN)/python -m codespec_bench.maintainers.team $(TEAM)
 
-test-team: dev  ## the drafter in vLLM itself: the same text, whatever the drafter does
+test-team: dev  ## real engines: our drafter in vLLM, whatever it does, and servers that we ask
 	@$(BIN)/python -m pytest tests/team
 
 test-editors: dev  ## the plug-ins in the real editors, which are installed once into the cache folder

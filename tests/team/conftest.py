@@ -1,4 +1,4 @@
-"""Fixtures of the suite with vLLM: `make test-team` runs it, apart from `make test`."""
+"""Fixtures of the suite with real engines: `make test-team` runs it, apart from `make test`."""
 
 from __future__ import annotations
 
