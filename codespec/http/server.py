@@ -53,8 +53,9 @@ class HttpProtocol(H11Protocol):
         super().on_response_complete()
 
     def eof_received(self) -> bool:  # pyright: ignore[reportIncompatibleMethodOverride]
-        """True, which keeps the connection open, if all of a request came before the end."""
-        if not self.cycle or self.cycle.more_body or self.cycle.response_complete:
+        """True, which keeps the connection open, if all of a request came before the
+        end, and nothing of the answer went out: who ends a stream is gone."""
+        if not self.cycle or self.cycle.more_body or self.cycle.response_started:
             return False
         self._probing = self.loop.call_later(_PROBE_S, self._probe, 0.0)
         return True

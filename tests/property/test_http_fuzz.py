@@ -61,7 +61,7 @@ FIELDS = [
     "min_tokens",
     "path",
     "workspace",
-,]
+]
 KEYWORDS = [
     "type",
     "properties",
@@ -84,7 +84,7 @@ KEYWORDS = [
     "exclusiveMinimum",
     "additionalProperties",
     "pattern",
-,]
+]
 TEXTS = st.sampled_from(
     [
         "",
