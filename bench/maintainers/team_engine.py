@@ -9,13 +9,14 @@ import contextlib
 import json
 import os
 import shutil
-import signal
 import socket
 import subprocess
 import sys
 import time
 from collections.abc import Generator, Mapping
 from pathlib import Path
+
+import psutil
 
 import codespec
 from codespec.errors import CodespecError
@@ -112,19 +113,12 @@ class TeamEngine:
                 stderr=subprocess.STDOUT,
                 env=environment,
                 cwd=self.folder,
-                start_new_session=True,
             )
             try:
                 self._wait(process, port, log)
                 yield port
             finally:
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGTERM)
-                try:
-                    process.wait(30)
-                except subprocess.TimeoutExpired:
-                    os.killpg(process.pid, signal.SIGKILL)
-                    process.wait()
+                _end(process)
 
     def _wait(self, process: subprocess.Popen[bytes], port: int, log: Path) -> None:
         until = time.monotonic() + _READY_S
@@ -166,3 +160,16 @@ class TeamEngine:
 
     def _say(self, what: str) -> None:
         print(what, flush=True)
+
+
+def _end(process: subprocess.Popen[bytes]) -> None:
+    """End an engine and the workers that it started."""
+    with contextlib.suppress(psutil.NoSuchProcess):
+        engine = psutil.Process(process.pid)
+        started = [engine, *engine.children(recursive=True)]
+        engine.terminate()
+        _, alive = psutil.wait_procs(started, timeout=30)
+        for left in alive:
+            with contextlib.suppress(psutil.NoSuchProcess):
+                left.kill()
+    process.wait()

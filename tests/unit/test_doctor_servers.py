@@ -14,8 +14,10 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
+from codespec.backends.byte_tokens import ByteTokenizer
+from codespec.backends.generators import Generator, GeneratorFigures, Stream
 from codespec.cli import main
-from codespec.cli.doctor import model_checks
+from codespec.cli.doctor import model_checks, server_checks
 from codespec.cli.doctor.findings import Finding
 from codespec.config import load_settings
 from codespec.engine.local import LocalEngine
@@ -51,6 +53,22 @@ def test_it_tells_what_the_server_is_and_how_fast() -> None:
     assert "tokens a second" in said
     assert "while it does not answer, there are no suggestions" in said
     assert {f.level for f in findings} == {"ok", "note"}
+
+
+class Drafting(Generator):
+    """A server that drafts for itself, and tells so last."""
+
+    tokenizer = ByteTokenizer()
+
+    def stream(self, prompt: object, cancelled: object) -> Stream:
+        yield from ([1, 2], [3], GeneratorFigures(2, {}))
+        return "stop"
+
+
+def test_figures_of_a_server_are_no_tokens_of_it() -> None:
+    answered = server_checks.answered(Drafting())
+    assert answered
+    assert answered.line_ms > answered.first_ms > 0
 
 
 def status(code: int) -> Route:

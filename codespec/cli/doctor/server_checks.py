@@ -7,7 +7,12 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 
-from codespec.backends.generators import Generator, GeneratorBackend, GeneratorPrompt
+from codespec.backends.generators import (
+    Generator,
+    GeneratorBackend,
+    GeneratorFigures,
+    GeneratorPrompt,
+)
 from codespec.backends.registry import check as check_model
 from codespec.backends.registry import in_full, scheme_of
 from codespec.cli.doctor.findings import Finding
@@ -109,6 +114,8 @@ def answered(generator: Generator) -> Answered | None:
         generator.stream(prompt, lambda: time.perf_counter() - began_s > _PATIENCE_S)
     ) as stream:
         for piece in stream:
+            if isinstance(piece, GeneratorFigures):
+                continue
             last_s = time.perf_counter()
             units = generator.tokenizer.encode(piece) if isinstance(piece, bytes) else piece
             n_all += len(units)
