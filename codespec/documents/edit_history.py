@@ -126,7 +126,7 @@ class EditHistory:
         return self._texts.get(path)
 
     def told(self, path: str, text: str, before: str | None, *, on_disk: bool = False) -> None:
-        """Register the text of a document, that \n ends lines of. Whoever sees documents tells of
+        """Register the text of a document, that \\n ends lines of. Whoever sees documents tells of
         them, so a text may be known already.
 
         before: its text when the caller saw it last, None where it did not. on_disk: see `changed`.
@@ -139,7 +139,7 @@ class EditHistory:
             self.changed(path, before, text, on_disk=on_disk)
 
     def changed(self, path: str, old_text: str, new_text: str, *, on_disk: bool = False) -> None:
-        """Register the change of a document from one text to another, both with \n line ends. A
+        """Register the change of a document from one text to another, both with \\n line ends. A
         document that changed unseen, or in many places at once, starts anew.
 
         on_disk: the file was changed to the new text. A document starts anew then as well, unless
@@ -177,8 +177,8 @@ class EditHistory:
         while len(self._texts) > 1 and (
             n_chars > MAX_DOCUMENT_CHARS or len(self._texts) > MAX_DOCUMENTS
         ):
-            gone, text = self._texts.popitem(last=False)
-            n_chars -= len(text)
+            gone, gone_text = self._texts.popitem(last=False)
+            n_chars -= len(gone_text)
             self._start_anew(gone)
 
     def _start_anew(self, path: str) -> None:
@@ -290,6 +290,8 @@ def _merged(touched: list[LineChange], lines: Sequence[str], change: LineChange)
     old += lines[at:last]
     new = (*lines[first : change.line], *change.new, *lines[end:last])
     origins = tuple(origin for other in touched for origin in other.trace.origins)
+    if len(change.old) > MAX_LINES:  # lines farther away than the others reach
+        origins += change.trace.origins
     trace = _Trace(any(c.trace.removes for c in (*touched, change)), origins)
     return LineChange(change.path, first, tuple(old), new, 0, trace)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 from codespec.types import Source, SourceStats
@@ -44,4 +44,5 @@ class RowCounters:
                 stats.n_accepted += n_accepted
 
     def as_dict(self) -> dict[str, Any]:
-        return asdict(self)
+        # A copy in one step: a drafter that is late may add a source meanwhile.
+        return asdict(replace(self, by_source=dict(self.by_source)))

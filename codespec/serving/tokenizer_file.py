@@ -12,21 +12,13 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from codespec.backends.remote.json_vocabulary import bytes_of
 from codespec.context.families import family_in
 from codespec.drafters.token_kinds import kind_of
 from codespec.errors import ModelError
 from codespec.types import FimTokens
 
 FILE_NAME = "tokenizer.json"
-_KEPT = (*range(33, 127), *range(161, 173), *range(174, 256))
-"""Bytes that byte-level BPE writes as the character of the same number."""
-
-
-def bytes_of_characters() -> dict[str, int]:
-    """Character of byte-level BPE -> the byte it stands for (GPT-2, `bytes_to_unicode`)."""
-    known = {chr(byte): byte for byte in _KEPT}
-    others = (byte for byte in range(256) if byte not in _KEPT)
-    return {**known, **{chr(256 + i): byte for i, byte in enumerate(others)}}
 
 
 class TokenizerFile:
@@ -64,11 +56,10 @@ class TokenizerFile:
     @cached_property
     def pieces(self) -> list[bytes]:
         """The bytes of every token, by id; b"" for special tokens and ids without one."""
-        byte_of = bytes_of_characters()
         pieces = [b""] * self.n_vocab
         for text, token in self._ids.items():
             if text not in self._special:
-                pieces[token] = bytes(byte_of.get(c, 63) for c in text)
+                pieces[token] = bytes_of(text)
         return pieces
 
     @cached_property
@@ -80,7 +71,8 @@ class TokenizerFile:
     def hash(self) -> str:
         """Identity of the vocabulary: that of the same model as a GGUF file, so that indexes made
         for one serve the other."""
-        texts = [""] * self.n_vocab
+        # GGUF files name ids that the tokenizer lacks, as where a vocabulary is rounded up.
+        texts = [f"[PAD{i}]" for i in range(self.n_vocab)]
         for text, token in self._ids.items():
             texts[token] = text
         digest = hashlib.blake2b(digest_size=10)

@@ -6,7 +6,7 @@
 vLLM hands rows to the class, but not their requests: which workspace one belongs to stands in its
 `vllm_xargs`, which the model runner knows. The runner is not passed either; it is the object that
 makes the drafter. Upstream calls the seam experimental: `VERSION` is the one that was tested, and
-`tests/team/test_vllm_contract.py` says in words what another one changed.
+`vllm_contract.py` says in words what another one changed.
 """
 
 from __future__ import annotations
@@ -54,9 +54,13 @@ class ServingSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
     budget_ms: Annotated[float, msgspec.Meta(ge=0.1, le=10_000)] = 5.0
     """Time for the drafts of a step; a step waits twice as long at most."""
     threads: Annotated[int, msgspec.Meta(ge=1, le=64)] = 1
-    curve: dict[Annotated[int, msgspec.Meta(ge=1, le=1 << 20)], float] = msgspec.field(
-        default_factory=lambda: dict(WIDE)
-    )
+    curve: Annotated[
+        dict[
+            Annotated[int, msgspec.Meta(ge=1, le=1 << 20)],
+            Annotated[float, msgspec.Meta(ge=1e-9, le=1e9)],
+        ],
+        msgspec.Meta(min_length=1),
+    ] = msgspec.field(default_factory=lambda: dict(WIDE))
     """Tokens of a step -> its cost, in any unit where `learns_cost` is off."""
     learns_cost: bool = True
     """Refine the curve by the time of the engine's steps."""
@@ -129,19 +133,21 @@ class VllmDrafter:
         chains: list[list[int]] = [[] for _ in sampled_token_ids]
         try:
             rows = self._rows(sampled_token_ids, num_tokens_no_spec, token_ids_cpu)
-            self._observe(frozenset(state.key for _, state in rows))
+            keys = frozenset(state.key for _, state in rows)
+            if len(rows) == len(chains):  # else some row reads its prompt still
+                self._observe(keys)
             live = self._runner.requests.keys() if self._runner is not None else ()
             found = self._guard.draft([state for _, state in rows], live)
             for (i, _), chain in zip(rows, found, strict=True):
                 chains[i] = chain
             n_tokens = sum(map(len, found)) + len(rows)
-            keys = frozenset(state.key for _, state in rows)
             self._last = keys, n_tokens, time.perf_counter()
+            self._log()
         except Exception as e:  # vLLM ends for good where this raises
+            self._last = None
             self._counters.n_failed += 1
             if self._counters.n_failed <= 3:
-                log.warning("codespec: %s: nothing is drafted for a step", type(e).__name__)
-        self._log()
+                log.warning("codespec: %s: a step may lack its drafts", type(e).__name__)
         return chains
 
     def stats(self) -> dict[str, Any]:

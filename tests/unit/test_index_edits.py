@@ -207,6 +207,20 @@ def test_secrets_are_not_remembered() -> None:
     assert editor.lost == []
 
 
+def test_a_secret_far_below_a_change_that_deletes_it_is_not_remembered() -> None:
+    """The deletion takes a change with it that began when nothing was looked for so far below."""
+    secret = "token = ghp_" + "x" * 36 + "\n"
+    lines = "".join(f"x{i} = {i}\n" for i in range(450))
+    editor = Editor(BODY + lines + secret + "rest\n")
+    editor.go("old_name")
+    editor.type("x")
+    editor.go("    return xold")
+    editor.delete(len(editor.text) - editor.at - len("rest\n"))
+    lost = "".join(editor.lost)
+    assert "x449 = 449" in lost
+    assert "ghp_" not in lost
+
+
 def test_lines_of_a_key_are_not_remembered() -> None:
     """Nor while what tells that it is one stays, or came with the edit."""
     editor = Editor(KEY + BODY)

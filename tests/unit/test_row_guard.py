@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 import threading
-import time
 from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
@@ -157,7 +156,6 @@ def test_a_hang_costs_two_budgets_once(monkeypatch):
     goes_on = threading.Event()
     drafter = Scripted(lambda steps: (goes_on.wait(), [[1]])[1])
     guard, counters = guard_of(drafter, budget_ms=20)
-    start = time.perf_counter()
     assert guard.draft(rows(3), ["0"]) == [[]]
     assert counters.n_late == 1
     waited_ms = counters.ms
@@ -165,9 +163,7 @@ def test_a_hang_costs_two_budgets_once(monkeypatch):
         assert guard.draft(rows(4), ["0"]) == [[]]
     assert (counters.n_late, counters.n_left_out) == (1, 1000)
     assert len(drafter.asked) == 1
-    # A thousand more steps waited for nobody; one budget each would be twenty seconds.
-    assert time.perf_counter() - start < 15
-    assert counters.most_ms >= 40 or waited_ms >= 40
+    assert waited_ms >= 40
 
     # Then it rests, and is asked again with the whole row.
     monkeypatch.setattr(row_guard, "REST", 0)

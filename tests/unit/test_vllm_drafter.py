@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from codespec.backends.remote.json_vocabulary import bytes_of_characters
 from codespec.errors import CodespecError, ConfigError, ModelError
 from codespec.serving import vllm_drafter
 from codespec.serving.row_guard import RowGuard
-from codespec.serving.tokenizer_file import TokenizerFile, bytes_of_characters
+from codespec.serving.tokenizer_file import TokenizerFile
 from codespec.serving.vllm_drafter import VARIABLE, ServingSettings, VllmDrafter, settings_from
 
 N_MAX, N_CONTEXT = 4, 64
@@ -112,6 +113,28 @@ def test_a_row_that_reads_its_prompt_is_left_alone(runner):
     assert runner.step(b"y") == [b"xyxy"]
 
 
+def test_costs_are_learned_of_steps_that_read_no_prompt(runner, monkeypatch):
+    seen: list[int] = []
+    monkeypatch.setattr(runner.drafter._cost, "observe", lambda n, ms: seen.append(n))
+    runner.add("a", b"xyxyxyxyx")
+    runner.add("b", b"a long prompt, read in several steps")
+    for reading in (b"", b"", b"."):
+        runner.step(b"y", reading)
+    assert seen == []
+    runner.step(b"y", b".")
+    assert len(seen) == 1
+
+
+def test_counters_that_cannot_be_told_cost_no_draft(runner, monkeypatch):
+    def fails() -> dict[str, Any]:
+        raise RuntimeError
+
+    monkeypatch.setattr(vllm_drafter, "_LOG_EVERY_S", 0.0)
+    monkeypatch.setattr(runner.drafter, "stats", fails)
+    runner.add("a", b"xyxyxyxyx")
+    assert runner.step(b"y") == [b"xyxy"]
+
+
 def test_drafts_end_where_the_context_does(runner):
     text = b"xy" * (N_CONTEXT // 2)
     runner.add("a", text[: N_CONTEXT - 4])
@@ -192,7 +215,16 @@ def test_a_workspace_without_an_index_is_said(folder, monkeypatch, caplog, tmp_p
 
 @pytest.mark.parametrize(
     "text",
-    ["{", '{"budget": 1}', '{"budget_ms": 0}', '{"threads": 0}', '{"workspaces": ["x"]}', "[]"],
+    [
+        "{",
+        "[]",
+        '{"budget": 1}',
+        '{"budget_ms": 0}',
+        '{"threads": 0}',
+        '{"workspaces": ["x"]}',
+        '{"curve": {}}',
+        '{"curve": {"1": 0}}',
+    ],
 )
 def test_settings_that_are_wrong_stop_the_start(text):
     with pytest.raises(ConfigError, match=VARIABLE):
@@ -215,6 +247,16 @@ def test_another_tokenizer_is_refused(tmp_path, content):
 def test_a_vocabulary_larger_than_the_model_is_refused(folder):
     with pytest.raises(CodespecError, match="at most 100"):
         TokenizerFile(folder, 100)
+
+
+def test_an_index_made_for_a_gguf_file_fits_a_vocabulary_that_was_rounded_up(folder):
+    """llama.cpp's converter names the ids without a text."""
+    known = TokenizerFile(folder, 261).hash
+    path = folder / "tokenizer.json"
+    data = json.loads(path.read_text())
+    data["model"]["vocab"] |= {"[PAD259]": 259, "[PAD260]": 260}
+    path.write_text(json.dumps(data))
+    assert TokenizerFile(folder, 261).hash == known
 
 
 def test_every_call_goes_through_the_guard(runner):

@@ -50,7 +50,7 @@ class JsonVocabulary(Model):
         self._texts = [""] * (1 + max(texts.values()))
         for text, token in texts.items():
             self._texts[token] = text
-        self._pieces = [b"" if t in added else _bytes_of(t) for t in self._texts]
+        self._pieces = [b"" if t in added else bytes_of(t) for t in self._texts]
         self._byte_ids = {p[0]: i for i, p in enumerate(self._pieces) if len(p) == 1}
         self.n_vocab = len(self._texts)
         digest = hashlib.blake2b("\0".join(self._texts).encode(), digest_size=10)
@@ -131,17 +131,18 @@ def _beginning(path: Path, added: Mapping[str, int]) -> int | None:
     return added.get(str(token.get("content") if isinstance(token, dict) else token))
 
 
-def _byte_of_character() -> dict[str, int]:
-    """Byte by the character that stands for it: printable ones for themselves, the others moved."""
+def bytes_of_characters() -> dict[str, int]:
+    """Byte by the character that stands for it in byte-level BPE: printable ones for themselves,
+    the others moved."""
     shown = [*range(0x21, 0x7F), *range(0xA1, 0xAD), *range(0xAE, 0x100)]
     moved = [byte for byte in range(256) if byte not in shown]
     return {chr(b): b for b in shown} | {chr(256 + i): b for i, b in enumerate(moved)}
 
 
-_BYTES = _byte_of_character()
+_BYTES = bytes_of_characters()
 
 
-def _bytes_of(text: str) -> bytes:
+def bytes_of(text: str) -> bytes:
     """The bytes of a token; none for one that spells no bytes."""
     try:
         return bytes([_BYTES[character] for character in text])
