@@ -56,7 +56,7 @@ class ServedEngine:
         self._served = EngineOnDemand(lambda: build(alone), retry_s=OPEN_AGAIN_S, clock=clock)
         self._here: EngineOnDemand[LocalEngine] | None = None
         if settings.model.fallback:
-            here = _with_models(settings, _fallback(settings))
+            here = _with_models(settings, fallback_of(settings))
             self._here = EngineOnDemand(
                 lambda: _build_here(here, build), here.model.target, clock=clock
             )
@@ -105,7 +105,7 @@ class ServedEngine:
         n_bytes = main.saved_bytes if main is not None else memory_needed(self._settings)
         if self._here is not None:
             n_bytes += (
-                _memory_of(_fallback(self._settings)) + self._settings.model.max_saved_kv_bytes
+                _memory_of(fallback_of(self._settings)) + self._settings.model.max_saved_kv_bytes
             )
         return n_bytes
 
@@ -230,7 +230,7 @@ class ServedEngine:
             self._here.close()
 
 
-def _fallback(settings: Settings) -> str:
+def fallback_of(settings: Settings) -> str:
     """The file of `model.fallback`. Raises: ConfigError for another server."""
     named = settings.model.fallback
     if scheme_of(named):

@@ -16,6 +16,7 @@ from click.testing import CliRunner
 
 from codespec.backends.byte_tokens import ByteTokenizer
 from codespec.backends.generators import Generator, GeneratorFigures, Stream
+from codespec.backends.remote.servers import BACKEND
 from codespec.cli import main
 from codespec.cli.doctor import model_checks, server_checks
 from codespec.cli.doctor.findings import Finding
@@ -69,6 +70,16 @@ def test_figures_of_a_server_are_no_tokens_of_it() -> None:
     answered = server_checks.answered(Drafting())
     assert answered
     assert answered.line_ms > answered.first_ms > 0
+
+
+def test_it_warns_of_text_that_goes_unencrypted() -> None:
+    """A server on this machine is none of these, whatever is allowed."""
+    for where in ("http://192.0.2.1:8000", "codespec://models.example", "ollama://192.0.2.1/m"):
+        (remark,) = BACKEND.remarks_on(where, "f16")
+        assert remark.level == "warning"
+        assert "server.allow_unencrypted" in remark.message
+    for where in ("https://models.example", "http://127.0.0.1:8000", "ollama:m"):
+        assert list(BACKEND.remarks_on(where, "f16")) == []
 
 
 def status(code: int) -> Route:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -76,6 +77,39 @@ def test_another_file_is_refused(tmp_path: Path, said: str, why: str) -> None:
     path.write_text(said)
     with pytest.raises(ModelError, match=why):
         JsonVocabulary(path)
+
+
+FAULTS: dict[str, dict[str, Any]] = {
+    "no model": {"model": []},
+    "no vocabulary": {"model": {"type": "BPE"}},
+    "an empty vocabulary": {
+        "model": {"type": "BPE", "vocab": {}, "merges": []},
+        "added_tokens": [],
+    },
+    "ids of text": {"model": {"type": "BPE", "vocab": {"a": "x"}, "merges": []}},
+    "ids below 0": {"model": {"type": "BPE", "vocab": {"a": -5}, "merges": []}},
+    "unknown merges": {"model": {"type": "BPE", "vocab": {"a": 0}, "merges": ["zz yy"]}},
+    "tokens without text": {"added_tokens": [{"id": 1}]},
+    "ids for tokens": {"added_tokens": [1]},
+    "an id without bound": {"added_tokens": [{"content": "<s>", "id": 1 << 40}]},
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_file_that_is_damaged_is_refused(file: Path, tmp_path: Path, fault: str) -> None:
+    path = tmp_path / "tokenizer.json"
+    path.write_text(json.dumps(json.loads(file.read_text()) | FAULTS[fault]))
+    with pytest.raises(ModelError, match=r"byte-level|cannot be read") as error:
+        JsonVocabulary(path)
+    assert str(path) in error.value.message
+
+
+@pytest.mark.parametrize("said", ["[]", "{", "[" * 100_000])
+def test_a_damaged_file_beside_it_counts_as_none(file: Path, tmp_path: Path, said: str) -> None:
+    path = tmp_path / "tokenizer.json"
+    path.write_bytes(file.read_bytes())
+    (tmp_path / "tokenizer_config.json").write_text(said)
+    assert JsonVocabulary(path).info.bos is None
 
 
 def test_a_half_typed_word_may_begin_with_parts_of_it_and_with_more(file: Path) -> None:

@@ -90,6 +90,18 @@ def no_json(exchange: Exchange) -> None:
     exchange.end()
 
 
+def too_deep(exchange: Exchange) -> None:
+    exchange.begin()
+    exchange.event('{"x": ' + "[" * 100_000)
+    exchange.end()
+
+
+def no_text(exchange: Exchange) -> None:
+    exchange.begin()
+    exchange.piece(b'data: {"choices": [{"text": "\xff"}]}\n\n')
+    exchange.end()
+
+
 @pytest.mark.parametrize(
     ("answer", "failure", "n_asked"),
     [
@@ -102,6 +114,8 @@ def no_json(exchange: Exchange) -> None:
         (cut_off, F.CUT_OFF, 2),
         (html, F.NOT_UNDERSTOOD, 1),
         (no_json, F.NOT_UNDERSTOOD, 1),
+        (too_deep, F.NOT_UNDERSTOOD, 1),
+        (no_text, F.NOT_UNDERSTOOD, 1),
     ],
 )
 def test_a_failure_is_told_in_words_and_not_repeated(

@@ -88,9 +88,9 @@ class ServerClient:
                     raise ServerError(_F.NOT_UNDERSTOOD, f"more than {most_bytes:,} bytes")
             return ServerAnswer(head.status_code, _by_name(head), b"".join(pieces))
 
-    def lines(self, path: str, body: object, cancelled: Callable[[], bool]) -> Iterator[bytes]:
+    def lines(self, path: str, body: object, cancelled: Callable[[], bool]) -> Generator[bytes]:
         """The lines of a streamed answer, each as soon as it has come. The connection is closed
-        when the iterator is, or once `cancelled` returns True.
+        when the generator is, or once `cancelled` returns True.
 
         Raises: ServerError, AbandonedError.
         """
@@ -131,6 +131,7 @@ class ServerClient:
         finally:
             if not is_kept:
                 connection.close()
+                self._open_ahead()
 
     def _begun(
         self,
@@ -154,11 +155,15 @@ class ServerClient:
                 # is sent again by who asked, once.
                 if kept is None or connection.has_heard or raw:
                     raise
+            except AbandonedError:
+                connection.close()
+                self._open_ahead()
+                raise
             except BaseException:
                 connection.close()
                 raise
 
-    def open_ahead(self) -> None:
+    def _open_ahead(self) -> None:
         """Open a connection for the next request, which then need not wait for it. Errors are left
         to that request."""
         with self._lock:

@@ -3,7 +3,6 @@ lets a failing server alone."""
 
 from __future__ import annotations
 
-import http.client
 import socket
 import ssl
 import threading
@@ -94,11 +93,9 @@ def of_status(status: int, retry_after: str = "") -> ServerError:
     return ServerError(_F.BROKEN if status >= 500 or status < 400 else _F.REFUSED, detail)
 
 
-def of_exception(error: Exception) -> ServerError:
-    """The error of an exception that a connection raised, or the decoding of what came."""
+def of_exception(error: OSError) -> ServerError:
+    """The error of an exception that a connection raised."""
     kind = type(error).__name__
-    if isinstance(error, ServerError):
-        return error
     if isinstance(error, ssl.SSLCertVerificationError):
         return ServerError(_F.UNPROVEN, getattr(error, "verify_message", ""))
     if isinstance(error, ssl.SSLError):
@@ -110,13 +107,9 @@ def of_exception(error: Exception) -> ServerError:
         return ServerError(_F.UNREACHABLE, "no such host is known")
     if isinstance(error, ConnectionRefusedError):
         return ServerError(_F.UNREACHABLE, "nothing listens there")
-    if isinstance(
-        error, http.client.IncompleteRead | http.client.RemoteDisconnected | ConnectionError
-    ):
+    if isinstance(error, ConnectionError):
         return ServerError(_F.CUT_OFF, kind)
-    if isinstance(error, OSError):
-        return ServerError(_F.UNREACHABLE, error.strerror or kind)
-    return ServerError(_F.NOT_UNDERSTOOD, kind)  # the exception's text may quote what came
+    return ServerError(_F.UNREACHABLE, error.strerror or kind)
 
 
 def _seconds(retry_after: str) -> float:

@@ -15,6 +15,9 @@ ASK_S = 3.0
 _TELLING = (301, 302, 307, 308, 401, 403, 429)
 """Statuses other than that of a route that is not there."""
 
+_NOT_READ = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""Exceptions of msgspec for what is not JSON, not UTF-8, or too deep."""
+
 T = TypeVar("T")
 
 
@@ -44,7 +47,7 @@ class Inquiry:
             raise of_status(answer.status, answer.headers.get("retry-after", ""))
         try:
             return msgspec.json.decode(answer.body, type=kind) if answer.status == 200 else None
-        except msgspec.DecodeError:
+        except _NOT_READ:
             return None
 
 
@@ -59,6 +62,6 @@ def decoded(data: bytes, kind: type[T]) -> T:
     try:
         if msgspec.json.decode(data, type=_Fault).error is None:
             return msgspec.json.decode(data, type=kind)
-    except msgspec.DecodeError:
+    except _NOT_READ:
         raise ServerError(ServerFailure.NOT_UNDERSTOOD, "an answer of another form") from None
     raise ServerError(ServerFailure.BROKEN, "it tells of an error in its answer")

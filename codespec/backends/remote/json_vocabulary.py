@@ -19,6 +19,8 @@ from codespec.errors import ModelError
 from codespec.types import ModelInfo, Tokens
 
 _MOST_BYTES = 256 << 20
+_MOST_TOKENS = 1 << 22
+"""Most tokens: there is a text for each id, whether the file has it or not."""
 _ENDS = ("<|endoftext|>", "<|im_end|>", "<|eot_id|>", "<|end_of_text|>", "</s>", "<eos>")
 """Tokens that end a text, in the vocabularies of known families."""
 _NEXT_STEP = "Name a GGUF file of the model instead: its weights are not read."
@@ -39,11 +41,16 @@ class JsonVocabulary(Model):
                 "Install codespec[remote], or name a GGUF file of the model.",
             ) from None
         said = _read(path)
-        added = {t["content"]: int(t["id"]) for t in said.get("added_tokens") or ()}
-        texts = {**said["model"]["vocab"], **added}
         # Text of a document that spells a special token must not become it.
         plain = {**said, "added_tokens": [], "post_processor": None}
-        self._own = tokenizers.Tokenizer.from_str(json.dumps(plain))
+        try:
+            added = {str(t["content"]): int(t["id"]) for t in said.get("added_tokens") or ()}
+            texts: dict[str, int] = {**said["model"]["vocab"], **added}
+            self._own = tokenizers.Tokenizer.from_str(json.dumps(plain))
+        except Exception as e:  # tokenizers raises nothing more precise
+            raise _malformed(path) from e
+        if not texts or not 0 <= min(texts.values()) <= max(texts.values()) < _MOST_TOKENS:
+            raise _malformed(path)
         self._own.no_truncation()
         self._own.no_padding()
         self._special = added
@@ -106,6 +113,10 @@ class JsonVocabulary(Model):
         return b"".join(self.piece(int(t)) for t in tokens)
 
 
+def _malformed(path: Path) -> ModelError:
+    return ModelError(f"{path}: its vocabulary cannot be read", _NEXT_STEP)
+
+
 def _read(path: Path) -> dict[str, Any]:
     """The file's content. Raises: ModelError."""
     try:
@@ -115,7 +126,8 @@ def _read(path: Path) -> dict[str, Any]:
     except (OSError, ValueError, RecursionError) as e:
         why = e.strerror if isinstance(e, OSError) else "not JSON"
         raise ModelError(f"{path}: {why}", "Name an existing tokenizer.json.") from None
-    kind = said.get("model", {}).get("type") if isinstance(said, dict) else None
+    model = said.get("model") if isinstance(said, dict) else None
+    kind = model.get("type") if isinstance(model, dict) else None
     if kind != "BPE" or '"ByteLevel"' not in json.dumps([said.get("decoder")]):
         raise ModelError(f"{path}: not a byte-level BPE, the only kind that is read", _NEXT_STEP)
     return said
@@ -125,7 +137,9 @@ def _beginning(path: Path, added: Mapping[str, int]) -> int | None:
     """The token that begins each text, by the file beside it."""
     try:
         said = json.loads((path.parent / "tokenizer_config.json").read_bytes())
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
+        return None
+    if not isinstance(said, dict):
         return None
     token = said.get("bos_token") if said.get("add_bos_token") else None
     return added.get(str(token.get("content") if isinstance(token, dict) else token))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from functools import cached_property
 
 from codespec.backends.base import Model
@@ -72,21 +73,19 @@ class _FromServer(Generator):
     def _said(self, asked: ServerRequest, cancelled: Callable[[], bool]) -> Stream:
         route, body = self._kind.request(asked)
         try:
-            for line in self._client.lines(route, body, cancelled):
-                piece = self._kind.piece(line)
-                if piece is None:
-                    continue
-                if piece.figures is not None:
-                    yield piece.figures
-                if said := self._piece(piece):
-                    yield said
-                if piece.finish is not None:
-                    return piece.finish
+            with closing(self._client.lines(route, body, cancelled)) as lines:
+                for line in lines:
+                    piece = self._kind.piece(line)
+                    if piece is None:
+                        continue
+                    if piece.figures is not None:
+                        yield piece.figures
+                    if said := self._piece(piece):
+                        yield said
+                    if piece.finish is not None:
+                        return piece.finish
         except AbandonedError:
             return "cancelled"
-        finally:
-            # A connection whose answer was left cannot be used again.
-            self._client.open_ahead()
         raise ServerError(ServerFailure.CUT_OFF)
 
     def close(self) -> None:

@@ -13,7 +13,7 @@ CODESPEC_PORT = 8012
 
 _FORMS = (
     "It is http://host:port, https://host/path#model, ollama:model or codespec://host, without a "
-    "user, password or query."
+    "user, password, query, or letters beyond ASCII in host and path."
 )
 
 
@@ -61,15 +61,18 @@ def parse(where: str) -> ServerAddress:
     scheme, _, rest = where.partition(":")
     if scheme == "ollama" and rest and not rest.startswith("/"):
         return ServerAddress("ollama", "127.0.0.1", OLLAMA_PORT, model=rest)
+    # A password would be shown with the address, so nothing of it is quoted.
+    refused = ModelError(f"model.target: {scheme}: this is no address of a server", _FORMS)
     try:
         parts = urlsplit(where)
         host, port = parts.hostname or "", parts.port
-    except ValueError as e:
-        raise ModelError(f"model.target: this is no address: {e}", _FORMS) from None
+        host.encode("idna")  # UnicodeError, a ValueError, for a name that no server can have
+    except ValueError:
+        raise refused from None
     odd = parts.username is not None or parts.password is not None or parts.query
-    if not host or odd or not where.isprintable() or " " in where:
-        # A password would be shown with the address, so it is not quoted.
-        raise ModelError(f"model.target: {scheme}: this is no address of a server", _FORMS)
+    is_ascii = host.isascii() and parts.path.isascii()
+    if not host or odd or not is_ascii or not where.isprintable() or " " in where:
+        raise refused
     path, model = parts.path.rstrip("/").removesuffix("/v1"), unquote(parts.fragment)
     if scheme == "ollama":
         named = model or unquote(path.strip("/"))

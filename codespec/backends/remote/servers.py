@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
+from codespec.backends.base import KvType, Remark
 from codespec.backends.generators import Generator, GeneratorBackend
 from codespec.backends.remote import server_address
 from codespec.backends.remote.connection import ServerClient
@@ -22,6 +25,15 @@ class ServerBackend(GeneratorBackend):
 
     def check(self, where: str) -> None:
         server_address.parse(where)
+
+    def remarks_on(self, where: str, kv_type: KvType) -> Iterator[Remark]:
+        address = server_address.parse(where)
+        if not (address.is_encrypted or address.is_loopback):
+            yield Remark(
+                "warning",
+                "text goes to it unencrypted: server.allow_unencrypted = true",
+                "Ask it by https:// where others can listen on the way.",
+            )
 
     def open(self, where: str, settings: Settings) -> Generator:
         address = server_address.parse(where)

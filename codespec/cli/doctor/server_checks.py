@@ -14,10 +14,10 @@ from codespec.backends.generators import (
     GeneratorPrompt,
 )
 from codespec.backends.registry import check as check_model
-from codespec.backends.registry import in_full, scheme_of
 from codespec.cli.doctor.findings import Finding
 from codespec.cli.doctor.verdicts import LINE_TOKENS, in_time, kind
 from codespec.config import Settings
+from codespec.engine.served import fallback_of
 from codespec.errors import ConfigError, ModelError
 from codespec.types import SamplingParams
 
@@ -48,7 +48,7 @@ def check(
     with closing(backend.open(where, settings)) as generator:
         info = generator.info
         found = [Finding("model", "ok", f"{info.name}: {info.backend} computes it, {where}")]
-        found += _ways(generator, where, settings)
+        found += _ways(generator)
         found += kind(info.name, info.fim is not None)
         if measure:
             found += _measured(generator, settings)
@@ -57,7 +57,7 @@ def check(
     return found, info.tokenizer_hash
 
 
-def _ways(generator: Generator, where: str, settings: Settings) -> Iterator[Finding]:
+def _ways(generator: Generator) -> Iterator[Finding]:
     yield Finding("model", "note", "it decodes by itself: nothing is drafted for it here")
     if generator.n_units == 1:
         yield Finding("model", "ok", "its tokens are known here")
@@ -67,13 +67,6 @@ def _ways(generator: Generator, where: str, settings: Settings) -> Iterator[Find
             "note",
             "its tokens are not known here: text is sent, and half-typed words are completed worse",
             "See docs/remote-model.md for how to name its vocabulary.",
-        )
-    if where.startswith("http:") and settings.server.allow_unencrypted:
-        yield Finding(
-            "model",
-            "warning",
-            "text goes to it unencrypted: server.allow_unencrypted = true",
-            "Ask it by https:// where others can listen on the way.",
         )
 
 
@@ -139,11 +132,7 @@ def _fallback(settings: Settings) -> Iterator[Finding]:
         )
         return
     try:
-        if scheme_of(named):
-            raise ConfigError(
-                f"model.fallback: {named} is not on this machine", "Name a model here, or bundled."
-            )
-        check_model(in_full(named))
+        check_model(fallback_of(settings))
     except (ConfigError, ModelError) as e:
         yield Finding("model", "error", e.message, e.hint)
         return

@@ -14,6 +14,7 @@ LINE_TOKENS = 12
 
 
 def kind(name: str, fim: bool) -> Iterator[Finding]:
+    """Findings on what a model was made for. fim: True if it fills in the middle."""
     if fim:
         yield Finding("model", "ok", "it can fill in the middle: text after the cursor counts")
     else:

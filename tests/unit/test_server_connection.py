@@ -1,0 +1,83 @@
+"""Connections to a server: how often one is made, and which is ready for the next request."""
+
+from __future__ import annotations
+
+import socket
+from contextlib import closing
+from threading import Event
+from typing import Any
+
+import numpy as np
+import pytest
+
+from codespec.backends.generators import Generator, GeneratorPrompt
+from codespec.backends.remote.connection import ServerClient
+from codespec.backends.remote.failures import ServerError
+from codespec.backends.remote.inquiry import Inquiry
+from codespec.backends.remote.kinds import recognised
+from codespec.backends.remote.openai_server import OpenAIServer
+from codespec.backends.remote.served_generator import TextFromServer
+from codespec.backends.remote.server_address import parse
+from codespec.backends.remote.server_kind import Served
+from codespec.backends.remote.trust import Trust
+from codespec.errors import ModelError
+from codespec.types import SamplingParams
+from tests.scripted_server import Exchange, models, scripted_server
+
+PROMPT = GeneratorPrompt(np.zeros(0, np.int32), "x = ", "x = ", "", 4, SamplingParams())
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
+    """Addresses that connections were made to, or tried."""
+    addresses: list[Any] = []
+    connect = socket.create_connection
+
+    def noted(address: Any, timeout: float) -> socket.socket:
+        addresses.append(address)
+        return connect(address, timeout)
+
+    monkeypatch.setattr(socket, "create_connection", noted)
+    return addresses
+
+
+def client_of(url: str) -> ServerClient:
+    return ServerClient(parse(url), Trust())
+
+
+def generator_of(client: ServerClient) -> Generator:
+    return TextFromServer(client, OpenAIServer(), Served("server", "model"), None)
+
+
+def test_a_server_that_is_not_there_is_tried_once_a_request(made: list[Any]) -> None:
+    with closing(socket.socket()) as nobody:
+        nobody.bind(("127.0.0.1", 0))
+        client = client_of(f"http://127.0.0.1:{nobody.getsockname()[1]}")
+        with closing(generator_of(client)) as generator, pytest.raises(ServerError):
+            list(generator.stream(PROMPT, lambda: False))
+    assert len(made) == 2, "one request, made once more"
+
+
+def test_a_request_that_was_given_up_leaves_a_connection_for_the_next(made: list[Any]) -> None:
+    asked = Event()
+
+    def silent(exchange: Exchange) -> None:
+        asked.set()
+        exchange.wait_until_gone()
+
+    routes = {"/v1/completions": silent, "/v1/models": models()}
+    with scripted_server(routes) as server:
+        client = client_of(server.url)
+        with closing(generator_of(client)) as generator:
+            assert list(generator.stream(PROMPT, asked.is_set)) == []
+            assert len(made) == 2
+            assert client.ask("/v1/models", timeout_s=30.0).status == 200
+            assert len(made) == 2
+
+
+@pytest.mark.parametrize("said", [b'{"data": ' + b"[" * 100_000, b'{"data": [{"id": "\xff"}]}'])
+def test_what_cannot_be_read_is_no_model(said: bytes) -> None:
+    with scripted_server({"/v1/models": lambda exchange: exchange.answer(said)}) as server:
+        client = client_of(server.url)
+        with closing(client), pytest.raises(ModelError, match="no server that codespec knows"):
+            recognised(Inquiry(client), client.address)
