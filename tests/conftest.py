@@ -13,7 +13,10 @@ from codespec.config import Settings, load_settings
 # Machines are shared and noisy: no test may fail for being slow. `make test` draws the same
 # examples everywhere, so that what passed here passes there; the soak draws others each time.
 hypothesis.settings.register_profile(
-    "codespec", deadline=None, derandomize="SOAK_AMOUNT" not in os.environ
+    "codespec",
+    deadline=None,
+    suppress_health_check=[hypothesis.HealthCheck.too_slow],
+    derandomize="SOAK_AMOUNT" not in os.environ,
 )
 hypothesis.settings.load_profile("codespec")
 

@@ -177,9 +177,9 @@ class Failed(Message, frozen=True):
 
 class StateChanged(Message, frozen=True):
     """A change of the daemon's state. reason: why it is so; in "ready", `Ready.notice`. hint: the
-    next step, if something is wrong. progress: share
-    of the model that is loaded, 0 to 1, while it loads. has_log_probs: False if the model gives no
-    probabilities of its tokens. figures: of the model, once it is loaded."""
+    next step, if something is wrong. progress: share of the model that is loaded, 0 to 1, while it
+    loads. has_log_probs: False if the model gives no probabilities of its tokens. figures: of the
+    model, once it is loaded."""
 
     state: State
     reason: str = ""

@@ -51,7 +51,7 @@ _LIKELIEST = 1e-9
 
 
 class Body(ConstraintFields, kw_only=True):
-    """Fields that both dialects have in common."""
+    """Fields that all dialects have in common."""
 
     model: Name = ""
     stream: bool = False

@@ -12,7 +12,7 @@ from codespec import limits
 from codespec.http.body_document import BodyDocument
 from codespec.http.field_error import FieldError
 from codespec.http.json_schemas import normal_schema
-from codespec.limits import Name, NotRead, at_most
+from codespec.limits import Name, NotRead, at_most, is_deeper
 
 _ANY_OBJECT = {"type": "object"}
 
@@ -117,9 +117,13 @@ def _schema_in(field: str, said: object) -> object:
     if not isinstance(said, str):
         return said
     try:
-        return json.loads(said) if said else None
-    except (ValueError, RecursionError):
+        schema = msgspec.json.decode(said) if said else None
+    except (msgspec.DecodeError, RecursionError):
         raise FieldError(field, f"{field} needs to be a JSON schema", "Send an object.") from None
+    if is_deeper(schema):
+        why = f"{field} has more than {limits.DEPTH} levels of lists and objects"
+        raise FieldError(field, why, "Ask for a simpler one.")
+    return schema
 
 
 def _grammar_of(choices: list[str] | None) -> str:

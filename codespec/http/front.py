@@ -46,7 +46,6 @@ _LONG_BODY = 1 << 15
 _ANSWER_S = 300.0
 _SEND_S = 30.0
 _FAREWELL_S = 1.0
-"""No two requests are of one document: none takes another's place, and there is none to close."""
 
 
 class HttpFront:

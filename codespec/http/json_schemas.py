@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 from collections.abc import Iterable, Mapping
 from typing import Any, TypeAlias
 from urllib.parse import unquote
@@ -198,8 +199,9 @@ class _Reader:
                 self._add(into, self._at(value, where), where, n_refs + 1)
             elif key == "properties" and isinstance(value, dict):
                 self._all_of_properties(into.setdefault(key, {}), value, where)
-            elif key == "required" and isinstance(value, list):
-                into[key] = [*into.get(key, []), *value]
+            elif key == "required":
+                names = self._required_names(value, where)
+                into[key] = list(dict.fromkeys([*into.get(key, []), *names]))
             elif key in _HONOURED | _REFUSED and into.setdefault(key, value) != value:
                 raise self._error(where, f"{key} is asked for in two ways, which is too much")
 
@@ -209,6 +211,12 @@ class _Reader:
         for name, schema in properties.items():
             if into.setdefault(name, schema) != schema:
                 raise self._error(where, "a property is described in two ways, which is too much")
+
+    def _required_names(self, required: object, where: str) -> list[str]:
+        """The names in a list of required properties."""
+        if not isinstance(required, list) or not all(isinstance(name, str) for name in required):
+            raise self._error(where, "required needs to be a list of names")
+        return required
 
     def _values(self, said: Schema, where: str) -> Schema:
         values = [said["const"]] if "const" in said else said["enum"]
@@ -225,11 +233,11 @@ class _Reader:
         return {"enum": fitting}
 
     def _object(self, said: Schema, where: str, depth: int) -> Schema:
-        properties, required = said.get("properties", {}), said.get("required", [])
+        properties = said.get("properties", {})
+        required = self._required_names(said.get("required", []), where)
         others = said.get("additionalProperties", True)
-        is_named = isinstance(required, list) and all(isinstance(name, str) for name in required)
-        if not isinstance(properties, dict) or not is_named:
-            raise self._error(where, "properties needs to be an object, required a list of names")
+        if not isinstance(properties, dict):
+            raise self._error(where, "properties needs to be an object")
         # In the order of the schema, those that it only requires at the end.
         wanted = {**properties, **{name: others for name in required if name not in properties}}
         read = {
@@ -292,8 +300,11 @@ class _Reader:
     def _number(self, kind: str, said: Schema, where: str) -> Schema:
         if not said:
             return {"type": kind}
-        if not all(_is_a("number", value) for value in said.values()):
-            raise self._error(where, f"{min(said)} needs to be a number")
+        for key, value in said.items():
+            # Python reads whole numbers that are too great for a float.
+            if not _is_a("number", value) or abs(value) > sys.float_info.max:
+                most = f"{sys.float_info.max:.1e}"
+                raise self._error(where, f"{key} needs to be a number, {most} at most")
         above, below = (
             said.get("exclusiveMinimum", -math.inf),
             said.get("exclusiveMaximum", math.inf),

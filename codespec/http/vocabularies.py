@@ -100,12 +100,16 @@ class Vocabularies:
             raise Refused(501, "the model runs elsewhere, and tells nothing of its vocabulary")
         state = state_of(where)
         if self._opened is None or self._opened[:2] != (where, state):
-            self.close()
+            self._free()
             self._opened = where, state, Vocabulary(registry.open_vocabulary(where))
         return question(self._opened[2])
 
     def close(self) -> None:
-        """Free the memory."""
+        """Free the memory, once the last question is answered."""
+        self._thread.shutdown(cancel_futures=True)
+        self._free()
+
+    def _free(self) -> None:
         opened, self._opened = self._opened, None
         if opened is not None:
             opened[2].close()

@@ -1,5 +1,6 @@
-"""Exchanges of HTTP clients whose code the tests do not run: their bodies as sent, and every field
-of the answer that their code reads. The files name that code, and say whether it was run once."""
+"""Exchanges of HTTP clients whose code the tests do not run, or not everywhere: their bodies as
+sent, and every field of the answer that their code reads. The files name that code, and say whether
+it was run once."""
 
 from __future__ import annotations
 

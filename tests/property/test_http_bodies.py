@@ -22,7 +22,7 @@ from codespec.http.dialects.infill import Infill
 from codespec.http.dialects.llama_completion import LlamaCompletion
 from codespec.http.dialects.mistral import FimBody, MistralFim
 from codespec.http.dialects.ollama_answers import OllamaChat, OllamaGenerate
-from codespec.http.dialects.ollama_bodies import GenerateBody, OllamaChatBody
+from codespec.http.dialects.ollama_bodies import GenerateBody, OllamaChatBody, ShowBody
 from codespec.http.dialects.tabby import EventBody, TabbyBody, TabbyCompletion, is_asked
 from codespec.http.llama_bodies import CompletionBody, DetokenizeBody, InfillBody, TokenizeBody
 from codespec.requests import Completion
@@ -37,7 +37,9 @@ DIALECTS: list[tuple[DialectReader, type[Body], dict[str, Any]]] = [
     (OllamaChat, OllamaChatBody, {"messages": [{"role": "user", "content": "x"}]}),
     (MistralFim, FimBody, {"prompt": "x"}),
 ]
-FIELDS = (TokenizeBody, DetokenizeBody, EventBody)
+FIELDS = (TokenizeBody, DetokenizeBody, ShowBody, EventBody)
+OTHER_FIELDS = ("options", "tools", "n", "logit_bias")
+"""Fields that bodies do not declare, and that are read or refused."""
 INNER = ("prefix", "suffix", "filepath", "body", "text", "role", "content", "type", "declarations")
 ATOMS: Any = (
     st.none()
@@ -56,7 +58,7 @@ VALUES: Any = st.recursive(
 
 
 def bodies(kind: type[msgspec.Struct], base: dict[str, Any]) -> Any:
-    names = st.sampled_from(kind.__struct_fields__)
+    names = st.sampled_from((*kind.__struct_fields__, *OTHER_FIELDS))
     return st.dictionaries(names, VALUES, max_size=4).map(lambda more: json.dumps(base | more))
 
 

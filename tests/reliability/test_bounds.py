@@ -42,9 +42,9 @@ from tests.supervised import supervised
 
 BODIES = (
     *(CompletionsBody, ChatBody, InfillBody, CompletionBody),
-    *(GenerateBody, OllamaChatBody, ShowBody, FimBody, TabbyBody),
+    *(GenerateBody, OllamaChatBody, FimBody, TabbyBody),
 )
-FIELDS = (TokenizeBody, DetokenizeBody, EventBody)
+FIELDS = (TokenizeBody, DetokenizeBody, ShowBody, EventBody)
 UNPACK = {CompletionRequest: unpack_request, NextEditRequest: unpack_edit_request}
 SAID = (*get_args(wire.FromClient), *UNPACK, *BODIES, *FIELDS)
 MIB = 1 << 20

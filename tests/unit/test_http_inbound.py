@@ -26,8 +26,14 @@ Connection = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 KEYS = ("a" * 32, "b" * 32)
 
 
+@pytest.fixture
+def may_answer() -> asyncio.Event:
+    """Lets the daemon answer the prompt "slow"."""
+    return asyncio.Event()
+
+
 @pytest.fixture(autouse=True)
-def said(monkeypatch: pytest.MonkeyPatch) -> list[CompletionRequest]:
+def said(monkeypatch: pytest.MonkeyPatch, may_answer: asyncio.Event) -> list[CompletionRequest]:
     """The requests that reach the daemon, which echoes prompts."""
     requests: list[CompletionRequest] = []
 
@@ -36,7 +42,7 @@ def said(monkeypatch: pytest.MonkeyPatch) -> list[CompletionRequest]:
         if request.prefix == "until cancelled":
             await asyncio.Event().wait()
         if request.prefix == "slow":
-            await asyncio.sleep(3 * http_server._PROBE_S)
+            await may_answer.wait()
         return Completion(request.insertion(request.prefix[-20:]), "stop", trace=Trace(model="m"))
 
     monkeypatch.setattr(AsyncClient, "ask", answer)
@@ -155,6 +161,7 @@ async def test_bodies_under_way_are_bounded_and_no_key_takes_all(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(limits, "HTTP_BODIES_BYTES", 4000)
+    monkeypatch.setattr(inbound, "_PROGRESS_S", 60.0)
     first, second = (f"X-Api-Key: {key}" for key in KEYS)
     async with serving(*KEYS) as served:
         waiting = await served.send(post(3000, first) + b" " * 1500)
@@ -180,16 +187,22 @@ async def test_bodies_under_way_are_bounded_and_no_key_takes_all(
 @pytest.mark.asyncio
 @pytest.mark.parametrize("prompt", ["x", "slow"])
 async def test_a_client_that_ends_its_side_gets_its_answer(
-    prompt: str, monkeypatch: pytest.MonkeyPatch
+    prompt: str, monkeypatch: pytest.MonkeyPatch, may_answer: asyncio.Event
 ) -> None:
-    monkeypatch.setattr(http_server, "_PROBE_S", 0.1)
+    is_slow = prompt == "slow"
+    monkeypatch.setattr(http_server, "_PROBE_S", 0.05 if is_slow else 60.0)
     async with serving() as served:
         for raw in (whole(prompt), whole(prompt).replace(b"Connection: close\r\n", b"")):
-            connection = await served.send(raw)
-            connection[1].write_eof()
-            answer = await rest(connection)
-            assert answer.count(b"HTTP/1.1 200 ") == 1
-            assert answer.startswith(b"HTTP/1.1 102 ") == (prompt == "slow")
+            may_answer.clear()
+            reader, writer = await served.send(raw)
+            writer.write_eof()
+            if is_slow:
+                interim = await asyncio.wait_for(reader.readuntil(b"\r\n\r\n"), 60.0)
+                assert interim.startswith(b"HTTP/1.1 102 ")
+                may_answer.set()
+            answer = await rest((reader, writer))
+            assert answer.startswith(b"HTTP/1.1 200 ")
+            assert answer.count(b"HTTP/1.1 ") == 1
             assert json.loads(answer.rpartition(b"\r\n\r\n")[2])["choices"][0]["text"] == prompt
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -167,3 +168,24 @@ def test_a_vocabulary_is_opened_once_and_again_for_another_file(tmp_path: Path) 
 
     asyncio.run(run())
     vocabularies.close()
+
+
+def test_a_vocabulary_is_closed_after_the_question_under_way() -> None:
+    vocabularies, names = Vocabularies(), list[str]()
+    has_begun, may_end = threading.Event(), threading.Event()
+
+    def question(vocabulary: Vocabulary) -> None:
+        has_begun.set()
+        may_end.wait()
+        names.append(vocabulary.file_name)
+
+    async def ask() -> None:
+        await vocabularies.ask(ModelSettings(), question)
+
+    asking = threading.Thread(target=lambda: asyncio.run(ask()))
+    asking.start()
+    has_begun.wait()
+    threading.Timer(0.1, may_end.set).start()
+    vocabularies.close()
+    assert names == [target_path(ModelSettings()).name]
+    asking.join()

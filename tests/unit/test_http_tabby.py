@@ -103,6 +103,7 @@ def test_a_path_helps_where_it_is_that_of_a_file_here(tmp_path: Path) -> None:
         ("../c.py", ""),
         ("none.py", ""),
         ("untitled:Untitled-1", ""),
+        ("file://[a", ""),
         ("x" * 4096, ""),
         (None, ""),
     ):

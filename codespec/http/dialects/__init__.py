@@ -1,1 +1,1 @@
-"""Dialects of HTTP: each API is one file, and a line in `registry`."""
+"""Dialects of HTTP: each API is one file with its routes, and a line in `registry`."""

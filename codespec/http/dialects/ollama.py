@@ -5,11 +5,12 @@ Source: Ollama, docs/api.md, and api/types.go for the fields of its answers.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 
 import msgspec
 
-from codespec.http.bodies import LATEST, read
+from codespec.http.bodies import LATEST, fields_of
 from codespec.http.dialects.base import Api, Json, Question, Tells, Writes
 from codespec.http.dialects.ollama_answers import OllamaChat, OllamaGenerate, time_of
 from codespec.http.dialects.ollama_bodies import ShowBody
@@ -47,7 +48,7 @@ async def _running(question: Question) -> Json:
 
 async def _show(question: Question) -> Json:
     """The model of that name, or the one that answers in its place."""
-    body = read(question.body, ShowBody)
+    body = await asyncio.to_thread(fields_of, question.body, ShowBody)  # it may be long
     names = question.server.models()
     asked = (body.model or body.name).removesuffix(LATEST)
     figures = _figures_of(asked if asked in names else names[0], question)

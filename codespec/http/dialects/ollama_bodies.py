@@ -120,7 +120,8 @@ class OllamaChatBody(OllamaBody, kw_only=True):
         return tuple(ChatMessage(m.role, normalise(m.content or "")) for m in self.messages)
 
 
-class ShowBody(Body, kw_only=True):
+class ShowBody(msgspec.Struct, kw_only=True):
     """Body of POST /api/show. name: of the model, as older clients say it."""
 
+    model: Name = ""
     name: Name = ""

@@ -1,4 +1,4 @@
-"""The APIs that are spoken: each is one file, and a line here."""
+"""The APIs that are spoken: each is one file with its routes, and a line here."""
 
 from __future__ import annotations
 

@@ -6,6 +6,7 @@ Completions have OpenAI's path; the body tells the two apart.
 
 from __future__ import annotations
 
+import asyncio
 import os
 import platform
 import secrets
@@ -147,8 +148,13 @@ def is_asked(raw: bytes) -> bool:
 
 
 def _local(path: str) -> str:
-    """The path of a file, which may be a URI."""
-    return unquote(urlsplit(path).path) if path.startswith("file://") else path
+    """The path of a file, which may be a URI; "" for a URI that is none."""
+    if not path.startswith("file://"):
+        return path
+    try:
+        return unquote(urlsplit(path).path)
+    except ValueError:  # brackets that enclose no address
+        return ""
 
 
 class EventBody(msgspec.Struct):
@@ -158,7 +164,7 @@ class EventBody(msgspec.Struct):
 
 
 async def _event(question: Question) -> str:
-    fields_of(question.body, EventBody)
+    await asyncio.to_thread(fields_of, question.body, EventBody)  # it may be long
     return ""
 
 
