@@ -212,7 +212,7 @@ class _Reader:
             if into.setdefault(name, schema) != schema:
                 raise self._error(where, "a property is described in two ways, which is too much")
 
-    def _required_names(self, required: object, where: str) -> list[str]:
+    def _required_names(self, required: Any, where: str) -> list[str]:
         """The names in a list of required properties."""
         if not isinstance(required, list) or not all(isinstance(name, str) for name in required):
             raise self._error(where, "required needs to be a list of names")
