@@ -22,6 +22,7 @@ TEXT = "def f(x):\n    return {'ä': [x, 1_000]}\n\n\tif (a != b) {}  // λ\n" *
 def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A tokenizer that learned its merges from the text, as models bring one."""
     made = tokenizers.Tokenizer(tokenizers.models.BPE())
+    made.normalizer = tokenizers.normalizers.NFC()
     made.pre_tokenizer = tokenizers.pre_tokenizers.ByteLevel(add_prefix_space=False)
     made.decoder = tokenizers.decoders.ByteLevel()
     alphabet = tokenizers.pre_tokenizers.ByteLevel.alphabet()
@@ -37,7 +38,16 @@ def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.parametrize(
-    "raw", [TEXT.encode(), b"", b"\xff\xfe", "ä".encode()[:1], b"a\xc3", "x\ny\0λ".encode()]
+    "raw",
+    [
+        TEXT.encode(),
+        b"",
+        b"\xff\xfe",
+        "ä".encode()[:1],
+        b"a\xc3",
+        "x\ny\0λ".encode(),
+        "e\u0301".encode(),
+    ],
 )
 def test_bytes_come_back(file: Path, raw: bytes) -> None:
     words = JsonVocabulary(file)

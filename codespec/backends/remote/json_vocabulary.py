@@ -41,8 +41,9 @@ class JsonVocabulary(Model):
                 "Install codespec[remote], or name a GGUF file of the model.",
             ) from None
         said = _read(path)
-        # Text of a document that spells a special token must not become it.
-        plain = {**said, "added_tokens": [], "post_processor": None}
+        # Text of a document that spells a special token must not become it, and its bytes have to
+        # come back: a normalizer, such as Qwen's, composes characters.
+        plain = {**said, "added_tokens": [], "post_processor": None, "normalizer": None}
         try:
             added = {str(t["content"]): int(t["id"]) for t in said.get("added_tokens") or ()}
             texts: dict[str, int] = {**said["model"]["vocab"], **added}
