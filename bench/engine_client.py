@@ -79,15 +79,13 @@ class EngineClient:
             raise EngineError(f"the engine answered {status}", "Its log says why.")
         return json.loads(answer)["choices"][0]["token_ids"]
 
-    def run(
-        self, places: Sequence[ServedPlace], n: int, at_once: int = 1, tells_path: bool = True
-    ) -> EngineRun:
-        """Ask for `n` tokens at each place. tells_path: False to keep the file's path back."""
+    def run(self, places: Sequence[ServedPlace], n: int, at_once: int = 1) -> EngineRun:
+        """Ask for `n` tokens at each place."""
         times: list[float] = []
 
         def ask(place: ServedPlace) -> list[int]:
             start = time.perf_counter()
-            tokens = self.complete(place.prompt, n, place.path if tells_path else "")
+            tokens = self.complete(place.prompt, n, place.path)
             times.append((time.perf_counter() - start) * 1e3)
             return tokens
 

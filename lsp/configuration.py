@@ -16,8 +16,6 @@ SECTION = "codespec.server"
 """Our section of the editor's configuration: sections and keys as in `config.toml`."""
 RESTRAINT = "restraint"
 """One more section: what files of the workspace ask the editor for, which may be less alone."""
-
-
 _SERVER = "server"
 _MODELS = {"model": ("target", "fallback", "draft"), "edits": ("model",)}
 """Settings that name models."""

@@ -18,6 +18,7 @@ from .hostile_drafter import FAULT_FILE
 HERE = Path(__file__).parent
 REPOSITORY = HERE.parents[1] / "codespec" / "serving"
 WORKSPACE = "ours"
+N_TOKENS = 24
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -75,6 +76,3 @@ def plain(port: int, places: list[ServedPlace]) -> list[list[int]]:
     run = EngineClient(port, WORKSPACE, drafts=False).run(places, N_TOKENS)
     assert run.drafted == 0
     return run.tokens
-
-
-N_TOKENS = 24

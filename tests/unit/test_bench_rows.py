@@ -74,13 +74,13 @@ def test_an_engine_is_asked_for_all_places(engine):
     assert {body["temperature"] for body in asked} == {0}
 
 
-def test_drafts_can_be_left_off_and_paths_kept_back(engine):
+def test_drafts_can_be_left_off(engine):
     port, asked = engine
-    EngineClient(port, "w", drafts=False).run(PLACES[:1], 1, tells_path=False)
+    EngineClient(port, "w", drafts=False).run(PLACES[:1], 1)
     EngineClient(port).run(PLACES[:1], 1)
     assert asked[0]["vllm_xargs"] == {
         "codespec_workspace": "w",
-        "codespec_path": "",
+        "codespec_path": PLACES[0].path,
         "codespec_draft": 0,
     }
     assert "vllm_xargs" not in asked[1]
