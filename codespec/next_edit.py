@@ -12,7 +12,7 @@ from codespec.limits import Count, Integer, Milliseconds, Name, PathText, Text, 
 from codespec.reasons import Reason
 from codespec.restraint import Where
 
-BARS = {"high": 0.4, "medium": 0.6, "low": 0.8}
+BARS = {"high": 0.4, "medium": 0.7, "low": 0.8}
 """Least probability of an edit that is proposed, by `edits.eagerness`."""
 
 

@@ -27,6 +27,7 @@ import numpy as np
 import numpy.typing as npt
 
 from codespec.edits.ranking import RankingModel, write
+from codespec.next_edit import BARS
 
 from . import boosting, edit_examples
 from .boosting import Boosting
@@ -48,7 +49,6 @@ LEAST_SCALE = 0.02
 N_STEPS = 12
 N_TOGETHER = 20_000
 """Candidates that are scored at once."""
-BARS = (0.4, 0.6, 0.8)
 DISMISSING_BAR = 0.4
 """Proposals from this chance on are dismissed where they are wrong, in the examples."""
 HOW = Boosting()
@@ -234,7 +234,7 @@ def fit(examples: Examples, say: Callable[[str], None]) -> RankingModel:
     def score(rows: Rows, x: Floats) -> Floats:
         return factor * left_out.scores(examples.ask[rows], x) + addend
 
-    for bar in BARS:
+    for bar in BARS.values():
         shown, _ = played(examples, score, bar, factor * before + addend)
         for order, name in enumerate(ORDERS):
             told = (f"{key} {value:.3f}" for key, value in figures(examples, shown, order).items())

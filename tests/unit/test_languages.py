@@ -26,8 +26,11 @@ PATTERNS = (
 )  # fmt: skip
 # Files that say such a word and know nothing of the language.
 ARGUED = {
+    "backends/remote/server_vocabulary.py": "the extension of a tokenizer's file",
     "daemon/address.py": "the extension of a file of codespec's own",
     "edits/learned_odds.py": "the extension of a file of codespec's own",
+    "http/dialects/ollama_bodies.py": "the value of a field of Ollama's",
+    "http/json_schemas.py": "a word of JSON Schema",
     "models/provenance.py": "the extension of a file of codespec's own",
     "rules/ignore.py": "the folder of a build tool",
     "rules/secrets/values.py": "words without vowels",

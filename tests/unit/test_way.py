@@ -56,6 +56,8 @@ ERRANDS = {
     "verify.sampling.sample": {"context.healing.allowed"},
     "engine.output.take": {"suggest.stop.__call__"},
     "engine.generator.told": {"suggest.stop.__call__"},
+    # The whole prompt of a model elsewhere.
+    "engine.generator._asked": {"context.masked_tokens.masked_tokens"},
     # The place of a request, where a given text is finished, too.
     "engine.generation.generation_at": {
         "suggest.document.place_in",
@@ -69,6 +71,7 @@ ERRANDS = {
         "suggest.until.cut",
         "suggest.stop.end",
     },
+    "engine.generation.tell_trace": {"suggest.until.first_stop"},
     "engine.generation.suggested": {"suggest.stop.candidate", "suggest.finish.finish"},
 }
 """Calls into the rooms by others than the one function."""
@@ -147,7 +150,7 @@ def test_the_rooms_are_entered_from_one_function_in_the_order_of_the_request(
     ]
     assert [callee for callee in led if callee in WAY] == WAY
     entered = {(who, callee) for who, callee in calls if room_of(callee) in ROOMS}
-    read = {"documents.live.left", "documents.live.right"}
+    read = {f"documents.live.{name}" for name in ("left", "right", "is_in_secret", "masked")}
     assert {callee for who, callee in entered if who == LEADER} <= {*WAY, *read}
     assert {(who, callee) for who, callee in entered if who != LEADER} <= {
         (who, callee) for who, callees in ERRANDS.items() for callee in callees

@@ -183,7 +183,7 @@ async def health_state(question: Question) -> Json:
         "chat_model": daemon.model if daemon.figures.chats else None,
         "device": daemon.figures.backend or "cpu",
         "arch": platform.machine(),
-        "cpu_info": platform.processor(),
+        "cpu_info": platform.machine(),
         "cpu_count": os.cpu_count() or 1,
         "cuda_devices": [],
         # Without a number, which would be taken for one of Tabby's.
