@@ -221,6 +221,8 @@ def test_a_key_is_one_in_every_line() -> None:
         "# the password is chec",
         "import npm_config",
         'url = "https://',
+        'url = "http://localhost:80',
+        'url = "http://127.0.',
         "task-",
         f"T = '{TOKEN}'",
     ],

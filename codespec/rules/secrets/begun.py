@@ -17,8 +17,12 @@ _NEAR = 600
 """Characters before the end in which a secret of one line begins, with the name that it is given
 to."""
 _RANDOM = "x7Qz9Kd2Lm4Vt8Rw1Yb3Hn6Js"
-_GOES_ON = (_RANDOM, "4e7f1a9c0b3d8265e1f7a0c94b2d6838", f"{_RANDOM}@x")
-"""Random characters: of any kind, of hexadecimal numbers, and as in an address."""
+_GOES_ON = (_RANDOM, "4e7f1a9c0b3d8265e1f7a0c94b2d6838")
+"""Random characters: of any kind, and of hexadecimal numbers."""
+_IN_ADDRESS = f"{_RANDOM}@x"
+"""Random characters as before the host of an address."""
+_HOST = re.compile(r"://(?:localhost|\d[\d.]*)(?::\d*)?\Z", re.ASCII)
+"""An address in which the host is there already, by name or number, and maybe its port."""
 _BEGUN = re.compile(
     rf"(?<![0-9A-Za-z])(?:{'|'.join(PREFIXES)})(?P<rest>[\w.:%+/=~-]{{0,{_NEAR}}})\Z", re.ASCII
 )
@@ -38,9 +42,10 @@ def in_secret(text: str) -> bool:
     long = text[-keys.MAX_CHARS :]
     if any(word in long.lower() for word in keys.WORDS):
         near = long
+    goes_on = _GOES_ON if _HOST.search(near) else (*_GOES_ON, _IN_ADDRESS)
     return any(
         start < len(near) < end
-        for more in _GOES_ON
+        for more in goes_on
         for start, end, rule in find(near + more)
         if rule.startswith("assigned-") or not (is_word or rule == "token-in-parts")
     )
