@@ -8,17 +8,20 @@ from pathlib import Path
 import pytest
 
 from codespec.config import Settings
+from codespec.models.bundled_pair import BUNDLED_TARGET, bundled
 from codespec_bench.demo import index
 from codespec_bench.engine_client import EngineClient
 from codespec_bench.maintainers.team_engine import N_DRAFTED, TeamEngine
 from codespec_bench.served_places import ServedPlace, served_places
 
 from .hostile_drafter import FAULT_FILE
+from .llama_server import llama_server
 
 HERE = Path(__file__).parent
 REPOSITORY = HERE.parents[1] / "codespec" / "serving"
 WORKSPACE = "ours"
 N_TOKENS = 24
+MODEL = bundled(BUNDLED_TARGET)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -76,3 +79,10 @@ def plain(port: int, places: list[ServedPlace]) -> list[list[int]]:
     run = EngineClient(port, WORKSPACE, drafts=False).run(places, N_TOKENS)
     assert run.drafted == 0
     return run.tokens
+
+
+@pytest.fixture(scope="session")
+def llama() -> Generator[str, None, None]:
+    """The URL of a llama-server with the bundled model."""
+    with llama_server(MODEL) as url:
+        yield url

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import time
 import urllib.request
-from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 
@@ -13,13 +12,10 @@ import pytest
 
 from codespec.config import load_settings
 from codespec.engine.local import LocalEngine
-from codespec.models.bundled_pair import BUNDLED_TARGET, bundled
 from codespec.requests import CompletionRequest, Progress
 from tests.model.test_remote_model import PLACES, asked
 
-from .llama_server import llama_server
-
-MODEL = bundled(BUNDLED_TARGET)
+from .conftest import MODEL
 
 
 def engine_on(target: str) -> LocalEngine:
@@ -42,12 +38,6 @@ def here() -> list[str]:
     with closing(LocalEngine(load_settings({"model": {"draft": ""}}, env={}))) as engine:
         engine.remembers = False
         return texts(engine)
-
-
-@pytest.fixture(scope="module")
-def llama() -> Iterator[str]:
-    with llama_server(MODEL) as url:
-        yield url
 
 
 def test_llama_server_says_what_is_said_here(llama: str, here: list[str]) -> None:
