@@ -4,29 +4,25 @@ from __future__ import annotations
 
 import pytest
 
-from tests.editors.neovim.conftest import (  # noqa: F401
-    PATIENT,
-    Desk,
-    Start,
-    editors,
-    measured_costs,
-    newest,
-    own_desk,
-    start,
-)
+from tests.editors.neovim import conftest
+from tests.editors.neovim.conftest import PATIENT, Desk, Start
 from tests.editors.neovim.install import Neovim
 from tests.editors.neovim.test_suggestions import CODE, OPEN, TAB
 
 from .conftest import MODEL
+
+# Its fixtures, for this file alone.
+editors, measured_costs = conftest.editors, conftest.measured_costs
+newest, own_desk, start = conftest.newest, conftest.own_desk, conftest.start
 
 
 @pytest.mark.parametrize("kind", ["llama-server", "vLLM"])
 def test_an_editor_is_served(
     kind: str,
     request: pytest.FixtureRequest,
-    newest: Neovim,  # noqa: F811
-    own_desk: Desk,  # noqa: F811
-    start: Start,  # noqa: F811
+    newest: Neovim,
+    own_desk: Desk,
+    start: Start,
 ) -> None:
     if kind == "vLLM":
         url = f"http://127.0.0.1:{request.getfixturevalue('port')}/v1"
