@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatch
 from pathlib import Path
@@ -108,6 +108,16 @@ class History:
             return list(self._last(n, last))[::-1]
         except subprocess.CalledProcessError as e:
             raise self._unreadable(e) from None
+
+    def each(
+        self, n: int, until: str = "HEAD", progress: Callable[[int, int], None] = lambda i, n: None
+    ) -> Iterator[Commit]:
+        """`commits`, one after the other. progress: told the number done, and of all. Raises: as
+        `commits`."""
+        commits = self.commits(n, until)
+        for i, commit in enumerate(commits):
+            progress(i, len(commits))
+            yield commit
 
     def _resolved(self, until: str) -> str:
         """The id of the commit that a revision names. Raises: InputError."""

@@ -152,9 +152,11 @@ def cost_of(widths: Sequence[int], curve: CostCurve) -> float:
 
 @dataclass
 class Result:
-    """One configuration on one curve, summed over all hunks."""
+    """One configuration on one curve, summed over all hunks or windows. curve: its name, where
+    there are several. cost: milliseconds."""
 
     config: str
+    curve: str = ""
     n_tokens: int = 0
     n_passes: int = 0
     n_drafted: int = 0
@@ -263,9 +265,7 @@ class Replay:
         progress: Callable[[int, int], None] = lambda i, n: None,
         until: str = "HEAD",
     ) -> None:
-        commits = self._history.commits(n_commits, until)
-        for i, commit in enumerate(commits):
-            progress(i, len(commits))
+        for commit in self._history.each(n_commits, until, progress):
             self._session = ReplaySession()
             for hunk in usable(commit, self._tokenizer):
                 self._document.update(hunk.prefix, hunk.suffix)

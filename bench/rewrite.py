@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 
 from codespec.backends.base import Target
@@ -32,7 +32,7 @@ from codespec.verify.sampling import Sampler
 
 from .acceptance import by_source
 from .history import History
-from .replay import MAX_TREE, ForcedTarget, TextTarget, cost_of
+from .replay import MAX_TREE, ForcedTarget, Result, TextTarget, cost_of
 from .replay_trees import CommitTrees, Tree
 from .results import Row
 from .rewrite_windows import FixedLookup, IdealRewrite, LastNgrams, Window, windows
@@ -48,28 +48,6 @@ MAX_LEAVES = 1
 """Targets whose passes give the same logits at every width draft chains alone."""
 WIDTH = 16
 """The setting `drafting.max_width`, as it is by default."""
-
-
-@dataclass
-class Rewrites:
-    """One configuration on one curve, summed over all windows. cost: milliseconds."""
-
-    config: str
-    curve: str
-    n_tokens: int = 0
-    n_passes: int = 0
-    n_drafted: int = 0
-    n_accepted: int = 0
-    cost: float = 0.0
-    traces: list[Trace] = field(default_factory=list[Trace])
-
-    def add(self, trace: Trace, cost: float) -> None:
-        self.n_tokens += trace.n_tokens
-        self.n_passes += trace.n_target_passes
-        self.n_drafted += trace.n_drafted
-        self.n_accepted += trace.n_accepted
-        self.cost += cost
-        self.traces.append(trace)
 
 
 class OurDrafters:
@@ -126,9 +104,7 @@ class Rewrite:
             for name in OURS
             for curve, cost in curves.items()
         }
-        self.results = {
-            (name, curve): Rewrites(name, curve) for curve in curves for name in CONFIGS
-        }
+        self.results = {(name, curve): Result(name, curve) for curve in curves for name in CONFIGS}
         self.n_windows = 0
 
     def run(
@@ -137,9 +113,7 @@ class Rewrite:
         progress: Callable[[int, int], None] = lambda i, n: None,
         until: str = "HEAD",
     ) -> None:
-        commits = self._history.commits(n_commits, until)
-        for i, commit in enumerate(commits):
-            progress(i, len(commits))
+        for commit in self._history.each(n_commits, until, progress):
             for window in windows(commit.hunks, self._tokenizer):
                 self._rewrite(window, self._trees.of(commit, window.path))
                 self.n_windows += 1
@@ -148,7 +122,7 @@ class Rewrite:
         known = LastNgrams(window.prompt)
         for name, (n, k) in LOOKUPS.items():
             # It drafts the same whatever a pass costs.
-            trace = self._decode(window, self._alone(FixedLookup(known, n, k)), k)
+            trace = self._decode(window, _alone(FixedLookup(known, n, k), self._tokenizer), k)
             for curve, cost in self._curves.items():
                 self.results[name, curve].add(trace, cost_of(trace.pass_width, cost))
         for curve, cost in self._curves.items():
@@ -164,14 +138,12 @@ class Rewrite:
         """Its passes and their cost, padded to the width that is best for this window."""
         found: list[tuple[Trace, float]] = []
         for width in (1, *curve.steady):
-            trace = self._decode(window, self._alone(IdealRewrite(window, curve, width)), MAX_TREE)
+            trace = self._decode(
+                window, _alone(IdealRewrite(window, curve, width), self._tokenizer), MAX_TREE
+            )
             widths = [max(n, width) for n in trace.pass_width]
             found.append((trace, cost_of(widths, curve)))
         return min(found, key=lambda one: one[1])
-
-    def _alone(self, drafter: Drafter) -> CombinedDrafter:
-        n_vocab = self._tokenizer.n_vocab
-        return CombinedDrafter([drafter], n_vocab, policy=GuardPolicy.RAISE)
 
     def _decode(
         self, window: Window, drafter: CombinedDrafter, width: int, curve: CostCurve = FLAT
@@ -207,7 +179,7 @@ class ClockRewrite:
         self._trees = CommitTrees(self._history, tokenizer)
         self._ours = {name: OurDrafters(tokenizer, curve, target.can.max_leaves) for name in OURS}
         self._n_ctx = target.info.n_ctx
-        self._results = {name: Rewrites(name, "measured") for name in TIMED}
+        self._results = {name: Result(name, "measured") for name in TIMED}
         self.n_windows = 0
 
     def run(
@@ -216,9 +188,7 @@ class ClockRewrite:
         progress: Callable[[int, int], None] = lambda i, n: None,
         until: str = "HEAD",
     ) -> None:
-        commits = self._history.commits(n_commits, until)
-        for i, commit in enumerate(commits):
-            progress(i, len(commits))
+        for commit in self._history.each(n_commits, until, progress):
             for window in windows(commit.hunks, self._tokenizer):
                 room = self._n_ctx - len(window.new) - MAX_TREE
                 if len(window.old) < room:
@@ -235,18 +205,14 @@ class ClockRewrite:
             drafter, width = plain, 0
             if name in LOOKUPS:
                 n, width = LOOKUPS[name]
-                drafter = self._alone(FixedLookup(known, n, width))
+                drafter = _alone(FixedLookup(known, n, width), self._tokenizer)
             elif name == "ideal":
-                drafter, width = self._alone(IdealRewrite(window, curve)), MAX_TREE
+                drafter, width = _alone(IdealRewrite(window, curve), self._tokenizer), MAX_TREE
             elif name in OURS:
                 drafter = self._ours[name].of(tree, is_aligned=OURS[name])
                 width = WIDTH * WIDER
             trace = decode(window, self._target, drafter, width, self._observe)
             result.add(trace, trace.target_ms + trace.draft_ms)
-
-    def _alone(self, drafter: Drafter) -> CombinedDrafter:
-        n_vocab = self._tokenizer.n_vocab
-        return CombinedDrafter([drafter], n_vocab, policy=GuardPolicy.RAISE)
 
     def _observe(self, widths: Sequence[int], ms: Sequence[float]) -> None:
         for n, took_ms in zip(widths, ms, strict=True):
@@ -262,6 +228,10 @@ class ClockRewrite:
             }
             for result in known.values()
         ]
+
+
+def _alone(drafter: Drafter, tokenizer: Tokenizer) -> CombinedDrafter:
+    return CombinedDrafter([drafter], tokenizer.n_vocab, policy=GuardPolicy.RAISE)
 
 
 def decode(
@@ -284,7 +254,7 @@ def decode(
     return trace
 
 
-def row_of(result: Rewrites, plain: Rewrites, ideal: Rewrites, n_windows: int) -> Row:
+def row_of(result: Result, plain: Result, ideal: Result, n_windows: int) -> Row:
     return {
         "config": result.config,
         "curve": result.curve,
