@@ -35,6 +35,7 @@ _KEPT_S = 30.0
 
 
 _F = ServerFailure
+_NONE: Mapping[str, str] = {}
 
 
 class AbandonedError(Exception):
@@ -73,13 +74,15 @@ class ServerClient:
         timeout_s: float,
         most_bytes: int = limits.BODY_BYTES,
         cancelled: Callable[[], bool] = lambda: False,
+        headers: Mapping[str, str] = _NONE,
     ) -> ServerAnswer:
-        """A whole answer, of any status. body: becomes JSON; None for a GET.
+        """A whole answer, of any status. body: becomes JSON; None for a GET. headers: sent beside
+        those of every request.
 
         Raises: ServerError, AbandonedError.
         """
         ends_at = time.monotonic() + timeout_s
-        with self._asked(path, body, cancelled, ends_at) as (connection, head):
+        with self._asked(path, body, cancelled, headers, ends_at) as (connection, head):
             pieces, n = list[bytes](), 0
             for piece in connection.pieces(cancelled, ends_at):
                 pieces.append(piece)
@@ -88,13 +91,19 @@ class ServerClient:
                     raise ServerError(_F.NOT_UNDERSTOOD, f"more than {most_bytes:,} bytes")
             return ServerAnswer(head.status_code, _by_name(head), b"".join(pieces))
 
-    def lines(self, path: str, body: object, cancelled: Callable[[], bool]) -> Generator[bytes]:
+    def lines(
+        self,
+        path: str,
+        body: object,
+        cancelled: Callable[[], bool],
+        headers: Mapping[str, str] = _NONE,
+    ) -> Generator[bytes]:
         """The lines of a streamed answer, each as soon as it has come. The connection is closed
         when the generator is, or once `cancelled` returns True.
 
         Raises: ServerError, AbandonedError.
         """
-        with self._asked(path, body, cancelled) as (connection, head):
+        with self._asked(path, body, cancelled, headers) as (connection, head):
             named = _by_name(head)
             if head.status_code != 200:
                 raise of_status(head.status_code, named.get("retry-after", ""))
@@ -112,17 +121,23 @@ class ServerClient:
 
     @contextmanager
     def _asked(
-        self, path: str, body: object, cancelled: Callable[[], bool], ends_at: float | None = None
+        self,
+        path: str,
+        body: object,
+        cancelled: Callable[[], bool],
+        more: Mapping[str, str],
+        ends_at: float | None = None,
     ) -> Generator[tuple[_Connection, h11.Response]]:
         raw = b"" if body is None else msgspec.json.encode(body)
-        headers = {"Host": self.address.authority, "Accept": "*/*", **self._headers}
+        headers = {"Host": self.address.authority, "Accept": "*/*", **more, **self._headers}
         if body is not None:
             headers |= {"Content-Type": "application/json", "Content-Length": str(len(raw))}
         target = self.address.path + path
         request = h11.Request(
             method="GET" if body is None else "POST", target=target, headers=list(headers.items())
         )
-        self.on_sent(f"{request.method.decode()} {self.address.url}{path}\n{raw.decode()}")
+        named = "".join(f"\n{name}: {value}" for name, value in more.items())
+        self.on_sent(f"{request.method.decode()} {self.address.url}{path}{named}\n{raw.decode()}")
         connection, head = self._begun(request, raw, cancelled, ends_at)
         is_kept = False
         try:

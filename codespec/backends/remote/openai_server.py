@@ -6,12 +6,14 @@ extra parameters.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
 from codespec.backends.remote.inquiry import Inquiry, data_of, decoded
 from codespec.backends.remote.server_kind import Piece, Served, ServerKind, ServerRequest
+from codespec.backends.remote.server_session import session_headers
 from codespec.types import Finish, SamplingParams
 
 ROUTE = "/v1/completions"
@@ -128,6 +130,9 @@ class VllmServer(OpenAIServer):
         allowed = {"allowed_token_ids": asked.allowed} if asked.allowed else {}
         gives_ids = isinstance(asked.prompt, list)
         return route, {**body, **special, **allowed, "return_token_ids": gives_ids}
+
+    def headers(self, asked: ServerRequest) -> Mapping[str, str]:
+        return session_headers(asked.workspace)
 
 
 class SglangServer(OpenAIServer):

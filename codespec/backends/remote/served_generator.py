@@ -72,8 +72,9 @@ class _FromServer(Generator):
 
     def _said(self, asked: ServerRequest, cancelled: Callable[[], bool]) -> Stream:
         route, body = self._kind.request(asked)
+        headers = self._kind.headers(asked)
         try:
-            with closing(self._client.lines(route, body, cancelled)) as lines:
+            with closing(self._client.lines(route, body, cancelled, headers)) as lines:
                 for line in lines:
                     piece = self._kind.piece(line)
                     if piece is None:

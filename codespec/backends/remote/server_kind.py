@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -70,7 +71,7 @@ class Piece(NamedTuple):
 
 
 class ServerKind:
-    """A kind of server. A subclass needs all of these but `tokens`."""
+    """A kind of server. A subclass needs all of these but `tokens` and `headers`."""
 
     name: str
     hold_texts: bool = False
@@ -93,6 +94,10 @@ class ServerKind:
     def request(self, asked: ServerRequest) -> tuple[str, dict[str, Any]]:
         """(route, body) that asks for a streamed continuation."""
         raise NotImplementedError
+
+    def headers(self, asked: ServerRequest) -> Mapping[str, str]:
+        """Headers of such a request, beside those of every one."""
+        return {}
 
     def piece(self, line: bytes) -> Piece | None:
         """The piece in a line of the streamed answer; None for a line without one.
