@@ -116,6 +116,7 @@ class CompletionSettings(Restraint, frozen=True, forbid_unknown_fields=True, kw_
     disabled_languages: Annotated[tuple[Name, ...], at_most(PATTERNS)] = ()
     """Languages without completions, by the editor's names for them."""
     max_tokens: Several = 64
+    """Most tokens of a suggestion."""
     deadline_auto_ms: Milliseconds = 400.0
     """Milliseconds for an answer that nobody asked for; then the part that is finished is shown."""
     deadline_invoked_ms: Milliseconds = 3000.0
@@ -134,12 +135,14 @@ class CompletionSettings(Restraint, frozen=True, forbid_unknown_fields=True, kw_
     n_candidates: Several = 3
     """Different suggestions to choose from when the user asks."""
     temperature: Annotated[float, between(0, 100)] = 0.0
+    """Sampling; 0: always the likeliest token."""
     n_prefix_tokens: Count = 1024
+    """Most tokens of the file in the prompt, before the cursor."""
     n_suffix_tokens: Count = 256
-    """Most tokens of the file in the prompt, before and after the cursor."""
+    """Most tokens of the file in the prompt, after the cursor."""
     max_read_ms: Milliseconds = 1000.0
-    """Milliseconds for reading so many tokens; a model that takes longer is shown fewer, a power of
-    two times; 0: no limit."""
+    """Milliseconds for reading so many tokens; a model that takes longer is shown a half of them,
+    a quarter or an eighth; 0: no limit."""
 
     def deadline_ms(self, invoked: bool) -> float:
         """Milliseconds for an answer."""
@@ -193,7 +196,7 @@ class EditsSettings(EditRestraint, frozen=True, forbid_unknown_fields=True, kw_o
     """[edits]: next edits; what files of a workspace may restrict, too, is an `EditRestraint`."""
 
     eagerness: Literal["high", "medium", "low"] = "medium"
-    """Least probability that an edit is right: see `next_edit.BARS`."""
+    """Least probability that an edit is right: 0.4, 0.7 or 0.8."""
     model: PathText = ""
     """GGUF file of a next-edit model, or a name of the user's list; loaded beside the target when
     it is first asked; empty: none."""
@@ -208,10 +211,12 @@ class IndexSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_
     """[index]"""
 
     enabled: bool = True
+    """Index workspaces, and draft from them."""
     exclude: Annotated[tuple[PathText, ...], at_most(PATTERNS)] = ()
     """Files that are never indexed, drafted from or completed, beside those that ignore files
     exclude: patterns as in .gitignore, from the workspace's folder."""
     max_file_bytes: Bytes = 1_000_000
+    """Files that are larger are not indexed."""
     max_cache_bytes: Bytes = 2_000_000_000
     """Bytes of all indexes together; beyond it, those not used for longest are deleted."""
 
@@ -222,6 +227,7 @@ class DaemonSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
     idle_minutes: Annotated[float, between(0, 10**9)] = 30.0
     """Minutes without a client after which the daemon ends."""
     log_level: Literal["debug", "info", "warning", "error"] = "info"
+    """Least level of messages in the daemon's log, which holds no text of documents."""
     power: Literal["auto", "full"] = "auto"
     """"auto": on battery, no prompt is read ahead, and nothing is generated that may be thrown
     away; "full": as if plugged in."""

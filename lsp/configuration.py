@@ -110,7 +110,7 @@ def _restrained(settings: Settings, asked: object) -> Settings:
         by = msgspec.convert(points, Restraint)
         edits = settings.edits.restrained(msgspec.convert(of_edits, EditRestraint))
     except msgspec.ValidationError as e:
-        hint = "It may have points that can be restrained, see docs/settings.md."
+        hint = "It may have points that can be restrained, see docs/restraint.md."
         raise ConfigError(f"the options: {RESTRAINT}: {e}", hint) from None
     completion = settings.completion.restrained(by)
     return msgspec.structs.replace(settings, completion=completion, edits=edits)

@@ -94,8 +94,10 @@ def command(
 
     With --text, no model is loaded, and FILE may be any: what would an editor insert at PLACE, if a
     model said TEXT there? Rules that changed TEXT are named. Where nothing is suggested unasked,
-    the reason is told, and the text only with --invoked. It is inserted: "replaces" of --json, the
-    text after the cursor that gives way, is "" as of now. For example:
+    the reason is told, and the text only with --invoked.
+
+    It is inserted: "replaces" of --json, the text after the cursor that gives way, is "" as of now.
+    For example:
 
     \b
       codespec explain app.py:12:9 --text 'foo(a)) + bar' --invoked

@@ -1,4 +1,4 @@
-"""Emacs with the lines of the README, as a program in a terminal."""
+"""Emacs with the lines of its page, as a program in a terminal."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tests.editors.neovim.conftest import Desk, clear_up, set_up
 
 from .install import Emacs, install
 
-README = Path(__file__).parents[3] / "editor-plugins" / "README.md"
+PAGE = Path(__file__).parents[3] / "docs" / "editors" / "emacs.md"
 PROGRAM = Path(sys.executable).parent / "codespec"
 TIMEOUT_S = 60.0
 ROWS, COLUMNS = 24, 90
@@ -41,7 +41,7 @@ QUIET = """\
 
 class Terminal:
     def __init__(self, emacs: Emacs, desk: Desk, file: Path) -> None:
-        _, _, rest = README.read_text().partition("```elisp\n")
+        _, _, rest = PAGE.read_text().partition("```elisp\n")
         lines = rest.partition("```")[0].replace("~/src/codespec/.venv/bin/codespec", str(PROGRAM))
         init = desk.path / "init.el"
         init.write_text(QUIET + lines)
