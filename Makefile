@@ -14,7 +14,7 @@ EDITORS = --numprocesses 2 tests/editors
 # Modules are compiled once, not by each of the processes that tests start.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: run check style types unit test team test-team test-editors node vsix env dev lint format soak soak-native soak-editor clean help
+.PHONY: run check style types unit test team test-team test-editors node vsix docs env dev lint format soak soak-native soak-editor clean help
 
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /\t/'
@@ -70,6 +70,11 @@ node: env
 vsix: node  ## the extension for VS Code: editor-plugins/vscode/codespec.vsix
 	@$(NPM) ci --silent
 	@$(NPM) run package --silent
+
+docs: env  ## the pages as a site that needs no network: build/site/index.html
+	@$(BIN)/python -c "import zensical" 2>/dev/null || $(BIN)/python -m pip install --quiet \
+	    --disable-pip-version-check --constraint .ci/constraints.txt zensical
+	@$(BIN)/python -m docs.generate.site
 
 soak: dev  ## failures and load at length: says how long, goes on where it was stopped, ends with a report
 	@$(BIN)/python -m tests.reliability.soak
