@@ -253,14 +253,3 @@ class Idler(Protocol):
     def idle(self, interrupted: Callable[[], bool] = ...) -> bool:
         """Do a few milliseconds of it, or one pass. Returns True while there is more."""
         ...
-
-
-@runtime_checkable
-class Noticing(Protocol):
-    """An engine that may answer in another way than its settings say."""
-
-    @property
-    def notice(self) -> str:
-        """The way in which it answers, and why, for people: "the server does not answer: local
-        model until it does"; "" for the usual one."""
-        ...

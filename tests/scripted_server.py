@@ -101,8 +101,9 @@ def _unknown(exchange: Exchange) -> None:
 
 @contextmanager
 def scripted_server(
-    routes: Mapping[str, Route], tls: ssl.SSLContext | None = None
+    routes: Mapping[str, Route], tls: ssl.SSLContext | None = None, port: int = 0
 ) -> Generator[ScriptedServer]:
+    """port: 0 for any."""
     lock = threading.Lock()
 
     class Counting:
@@ -137,7 +138,7 @@ def scripted_server(
         def handle_error(self, request: Any, client_address: Any) -> None:
             pass
 
-    web = Quiet(("127.0.0.1", 0), Handler)
+    web = Quiet(("127.0.0.1", port), Handler)
     if tls is not None:
         # Not before the connection's own thread reads: one that says nothing must not stop all.
         web.socket = tls.wrap_socket(web.socket, server_side=True, do_handshake_on_connect=False)

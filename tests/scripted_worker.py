@@ -190,7 +190,7 @@ class ScriptedEngine:
 
 def load(
     settings: Settings, on_loading: Callable[[float], None]
-) -> tuple[ScriptedEngine, wire.Ready]:
+) -> tuple[ScriptedEngine, Callable[[], wire.Ready]]:
     how = sys.argv[1]
     if how == "refuse" and not any(map(os.path.exists, sys.argv[2:])):
         raise ModelError("no such model", "Choose another one.")
@@ -214,9 +214,8 @@ def load(
         on_loading(0.4)
         while not Path(sys.argv[2]).exists():
             threading.Event().wait(0.005)
-    return ScriptedEngine(), wire.Ready(
-        model=settings.model.target or "scripted", model_path="", backend="none"
-    )
+    ready = wire.Ready(model=settings.model.target or "scripted", model_path="", backend="none")
+    return ScriptedEngine(), lambda: ready
 
 
 if __name__ == "__main__":

@@ -130,3 +130,7 @@ class GeneratorBackend(Backend):
         """Open a generator, to be closed; fast, without any text from the model. settings: the
         user's. Raises: ModelError."""
         raise NotImplementedError
+
+    def tokenizer(self, where: str, settings: Settings) -> Tokenizer:
+        """Open a generator's tokenizer alone: nothing else of it stays open. Raises: as `open`."""
+        return self.open(where, settings).tokenizer

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import msgspec
 
 from codespec.backends.base import Model
 from codespec.context.fim import in_order
 from codespec.models.figures import ModelFigures
 from codespec.system.files import state_of
-from codespec.types import ModelInfo
+from codespec.types import FimTokens, ModelInfo
 
 
 def figures_of_info(info: ModelInfo, n_ctx: int) -> ModelFigures:
@@ -32,16 +34,16 @@ def figures_of(model: Model, n_ctx: int) -> ModelFigures:
     return msgspec.structs.replace(
         figures_of_info(model.info, n_ctx),
         quantisation=words[-1] if words else "",
-        fim_prompt=_fim_prompt(model),
+        fim_prompt=fim_prompt(model.info.fim, model.token_text),
         chats=model.chat_prompt([("user", "text")]) is not None,
     )
 
 
-def _fim_prompt(model: Model) -> str:
-    fim = model.info.fim
+def fim_prompt(fim: FimTokens | None, text_of: Callable[[int], str]) -> str:
+    """See `ModelFigures.fim_prompt`. text_of: spells a marker."""
     if fim is None:
         return ""
     ids = fim.prefix, fim.suffix, fim.middle
-    prefix, suffix, middle = (model.token_text(t) if t >= 0 else "" for t in ids)
+    prefix, suffix, middle = (text_of(t) if t >= 0 else "" for t in ids)
     markers = prefix, suffix, middle
     return "".join(in_order(fim.order, markers, "{prefix}", "", "{suffix}"))

@@ -128,7 +128,7 @@ def open_tokenizer(settings: Settings) -> Tokenizer:
     where = target_of(settings.model)
     backend = backend_of(where)
     if isinstance(backend, GeneratorBackend):
-        return backend.open(where, settings).tokenizer
+        return backend.tokenizer(where, settings)
     return open_vocabulary(where).tokenizer
 
 

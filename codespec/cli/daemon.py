@@ -162,15 +162,7 @@ def logs(n_lines: int) -> None:
     metavar="FOLDER",
     help="Requests may draft from this folder; may be repeated. The first one is the default.",
 )
-@click.option(
-    "--access-log",
-    "log_to",
-    metavar="FILE",
-    help="Write a line a request, without text, to a file that rotates; -: to standard error.",
-)
-def http(
-    host: str, port: int, key_file: Path | None, workspaces: tuple[str, ...], log_to: str | None
-) -> None:
+def http(host: str, port: int, key_file: Path | None, workspaces: tuple[str, ...]) -> None:
     """Answer HTTP clients in the daemon's name, until Ctrl-C.
 
     \b
@@ -178,7 +170,7 @@ def http(
     POST /infill, /completion, /tokenize         as llama-server's: llama.vim, llama.vscode
     POST /api/generate, /api/chat                as Ollama's
     POST /v1/fim/completions                     as Mistral's
-    GET  /v1/models, /props, /slots, /health, /metrics
+    GET  /v1/models, /props, /slots, /health
 
     The text is the model's own, until it ends, a stop text comes or a limit. Requests may have
     more fields: "workspace" (one of --workspace), "path" in it, "language", and "verbatim": false
@@ -194,20 +186,17 @@ def http(
     you trust, put a proxy with TLS before it, or come through ssh -L 8012:localhost:8012 SERVER.
     """
     # The web server is loaded for this command alone.
-    from codespec.http.access import Access, listen, read_named_keys
-    from codespec.http.access_log import AccessLog
+    from codespec.http.access import Access, listen, read_keys
     from codespec.http.server import serve
 
     settings = load_settings()
-    keys = read_named_keys(key_file) if key_file else {}
-    access = Access(tuple(keys), workspaces, tuple(keys.values()))
-    access_log = AccessLog(log_to) if log_to else None
+    access = Access(read_keys(key_file) if key_file else (), workspaces)
     listener = listen(host, port, access)
     address = listener.getsockname()
     click.echo(f"http://{f'[{host}]' if ':' in host else host}:{address[1]}")
     for workspace in workspaces:
         click.echo(f"workspace {workspace}")
-    serve(settings, listener, access, access_log)
+    serve(settings, listener, access)
 
 
 def _show_all(found: list[tuple[Address, StatusReport | None]], as_json: bool) -> None:
@@ -249,10 +238,17 @@ def _print(report: StatusReport) -> None:
     if report.state == "failed":
         click.echo("  The model of your settings: codespec daemon restart; another: start --model")
     if report.model:
-        click.echo(f"model     {report.model} on {report.backend} ({report.model_path})")
+        where = f"{report.backend} ({report.model_path})" if report.backend else "not asked yet"
+        click.echo(f"model     {report.model}, {where}")
+        figures = report.figures
+        if figures.n_ctx:
+            fills_in = figures.fim_prompt or ("yes" if figures.fills_in else "no")
+            click.echo(
+                f"          {figures.n_ctx} tokens of context; fills in the middle: {fills_in}"
+            )
         if decodes_by_itself(report.model_path):
             click.echo(
-                "          it decodes by itself: nothing is drafted or read ahead for it, and\n"
+                "          it decodes by itself: nothing is drafted for it here, and\n"
                 "          completion.eagerness goes by length and habits"
             )
     click.echo(f"daemon    {report.version}, process {report.pid}, up {report.uptime_s:.0f} s")

@@ -193,7 +193,7 @@ class StateChanged(Message, frozen=True):
 class StatusReport(Message, frozen=True):
     """State and figures of the daemon. reason: why the state is as it is; last_end: why the last
     worker that was replaced ended; memory_bytes: the worker's resident memory, 0 if the system does
-    not tell; n_running, n_waiting: requests at work and those that wait, prefetches included."""
+    not tell; figures: of the model, once it is loaded."""
 
     id: int
     state: State
@@ -213,9 +213,8 @@ class StatusReport(Message, frozen=True):
     n_respawns: int = 0
     last_end: str = ""
     memory_bytes: int = 0
-    n_running: int = 0
-    n_waiting: int = 0
     next_edits: EditFigures = EditFigures()
+    figures: ModelFigures = ModelFigures()
 
 
 # --- supervisor to worker and back (also Complete, FindEdits, Cancel, Closed; and all
@@ -258,9 +257,11 @@ class Loading(Message, frozen=True):
 
 
 class Ready(Message, frozen=True):
-    """The model is loaded; sent again where `notice` changes. file_bytes: of the target.
-    saved_bytes: most memory for states that are put aside, and for models that are loaded when they
-    are needed. notice: see `requests.Noticing`."""
+    """The model is loaded, or its server was asked; sent again where any of this changes, such as
+    for a server that was away. file_bytes: of the target. saved_bytes: most memory for states that
+    are put aside, and for models that are loaded when they are needed. notice: the way in which the
+    engine answers, and why, for people: "the server does not answer: local model until it does"; ""
+    for the usual one."""
 
     model: str
     model_path: str

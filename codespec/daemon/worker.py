@@ -19,8 +19,6 @@ import threading
 from collections.abc import Callable, Generator
 from typing import TYPE_CHECKING, BinaryIO, cast
 
-import msgspec
-
 from codespec.backends.base import CancelledError
 from codespec.backends.registry import decodes_by_itself, target_of
 from codespec.config import Settings
@@ -37,7 +35,6 @@ from codespec.requests import (
     Interruptible,
     Librarian,
     ModelEditFinder,
-    Noticing,
     Prefetcher,
     Progress,
 )
@@ -50,9 +47,11 @@ if TYPE_CHECKING:
 QUIET_S = 2.0
 """Seconds without a request after which the user does not type: time for other work."""
 
-EngineFactory = Callable[[Settings, Callable[[float], None]], "tuple[Engine, wire.Ready]"]
+EngineFactory = Callable[
+    [Settings, Callable[[float], None]], "tuple[Engine, Callable[[], wire.Ready]]"
+]
 """Builds an engine from settings. Its second argument is called with the share that is loaded, 0 to
-1."""
+1. Returns: the engine, and what describes it at any moment."""
 
 # Smallest further share of the model that is reported.
 _STEP = 0.05
@@ -143,15 +142,22 @@ def serve(channel: Channel, factory: EngineFactory) -> int:
             channel.send(wire.Loading(share=share))
 
     try:
-        engine, ready = factory(load.settings, on_loading)
+        engine, described = factory(load.settings, on_loading)
     except CodespecError as e:
         channel.send(wire.failure(0, e))
         return 0
-    ready = _with_notice(ready, engine)
     # What was imported and loaded stays; looking for garbage in it takes 20 to 50 ms of a request.
     gc.collect()
     gc.freeze()
+    ready = described()
     channel.send(ready)
+
+    def tell_changes() -> None:
+        nonlocal ready
+        if (now := described()) != ready:
+            ready = now
+            channel.send(ready)
+
     paths: dict[str, str] = {}
     _work_while_idle(engine, tasks)
     while True:
@@ -159,6 +165,7 @@ def serve(channel: Channel, factory: EngineFactory) -> int:
             task = tasks.get(timeout=QUIET_S)
         except queue.Empty:
             _work_while_idle(engine, tasks)
+            tell_changes()
             task = tasks.get()
         pulse.step()
         if isinstance(task, _Task):
@@ -168,16 +175,9 @@ def serve(channel: Channel, factory: EngineFactory) -> int:
             if not isinstance(said, wire.Paused):
                 del known[task.message.id]
             channel.send(said)
-            if (noticed := _with_notice(ready, engine)) != ready:
-                ready = noticed
-                channel.send(ready)
+            tell_changes()
         elif isinstance(engine, Librarian) and (path := paths.pop(task.document, "")):
             engine.closed(path)
-
-
-def _with_notice(ready: wire.Ready, engine: Engine) -> wire.Ready:
-    notice = engine.notice if isinstance(engine, Noticing) else ""
-    return ready if notice == ready.notice else msgspec.structs.replace(ready, notice=notice)
 
 
 def _turn(
@@ -317,23 +317,31 @@ def _report(error: BaseException) -> None:
 
 def local_engine(
     settings: Settings, on_loading: Callable[[float], None]
-) -> tuple[Engine, wire.Ready]:
+) -> tuple[Engine, Callable[[], wire.Ready]]:
     # Imported here: everything heavy or native comes with it.
     from codespec.engine.local import LocalEngine
     from codespec.engine.served import ServedEngine
 
     if decodes_by_itself(target_of(settings.model)):
         served = ServedEngine(settings, LocalEngine)
-        return served, _ready(served.main, settings, served.saved_bytes)
+        return served, lambda: _ready(served.main, settings, served.saved_bytes, served.notice)
     engine = LocalEngine(settings, on_loading=on_loading)
-    return engine, _ready(engine, settings, engine.saved_bytes)
+    ready = _ready(engine, settings, engine.saved_bytes)
+    return engine, lambda: ready
 
 
-def _ready(engine: LocalEngine | None, settings: Settings, saved_bytes: int) -> wire.Ready:
+def _ready(
+    engine: LocalEngine | None, settings: Settings, saved_bytes: int, notice: str = ""
+) -> wire.Ready:
     where = settings.model.target
     if engine is None:  # its server could not be asked yet
         return wire.Ready(
-            model=where, model_path=where, backend="", saved_bytes=saved_bytes, has_log_probs=False
+            model=where,
+            model_path=where,
+            backend="",
+            saved_bytes=saved_bytes,
+            has_log_probs=False,
+            notice=notice,
         )
     info = engine.info
     return wire.Ready(
@@ -343,6 +351,7 @@ def _ready(engine: LocalEngine | None, settings: Settings, saved_bytes: int) -> 
         file_bytes=info.file_bytes,
         saved_bytes=saved_bytes,
         has_log_probs=engine.has_log_probs,
+        notice=notice,
         figures=engine.figures,
     )
 

@@ -48,6 +48,11 @@ class EngineOnDemand(Generic[_E]):
         self.failure: CodespecError | None = None
         """The reason why it could not be built; None if it can be, or was not tried."""
 
+    @property
+    def is_loading(self) -> bool:
+        """True while it is built, or was and nobody has taken it."""
+        return self._loading is not None
+
     def ready(self) -> _E | None:
         """The engine; None while its model is loaded, which the first call begins. That takes
         seconds, on a thread of its own: the engine's thread answers others meanwhile. Where it

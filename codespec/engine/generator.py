@@ -15,9 +15,11 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import msgspec
 import numpy as np
 
 from codespec.backends.generators import Generator, GeneratorFigures, GeneratorPrompt, Made
+from codespec.backends.model_figures import fim_prompt
 from codespec.config import Settings
 from codespec.context.masked_tokens import masked_tokens
 from codespec.cost.cost_curve import FLAT, CostCurve
@@ -27,6 +29,7 @@ from codespec.engine.output import Output, OutputLimits, Stop
 from codespec.engine.reading import Reading
 from codespec.engine.turns import Turns
 from codespec.errors import CodespecError, InputError, ModelError
+from codespec.models.figures import ModelFigures
 from codespec.requests import CompletionRequest, Paused
 from codespec.types import Context, Finish, SourceStats, Tokens, Trace
 from codespec.verify.sampling import Sampler
@@ -67,6 +70,14 @@ class Streamed(Decoder):
     @property
     def busy_s(self) -> float:
         return self._busy_s
+
+    @property
+    def figures(self) -> ModelFigures:
+        def text_of(marker: int) -> str:
+            return self._generator.text(np.array([marker], np.int32))
+
+        prompt = fim_prompt(self.info.fim, text_of)
+        return msgspec.structs.replace(super().figures, fim_prompt=prompt)
 
     def watch(self, shown: Callable[[str], None], sent: Callable[[str], None]) -> None:
         self._shown = shown

@@ -19,18 +19,15 @@ from codespec.documents.open_documents import OpenDocuments
 from codespec.drafters.guard import GuardPolicy
 from codespec.drafters.lookup import Repository
 from codespec.edits.base import Proposer
-from codespec.edits.learned_odds import LearnedOdds
-from codespec.edits.repeats import Repeats
 from codespec.engine.decoder import Decoded
 from codespec.engine.decoders import decoder_of
-from codespec.engine.editable_texts import EditableTexts
 from codespec.engine.generation import Due, Generation, Teller, generation_at
 from codespec.engine.known_people import KnownPeople
 from codespec.engine.likely_lines import ends_of, suggested
 from codespec.engine.measurable import MeasurableEngine
 from codespec.engine.model_edits import ModelEdits
 from codespec.engine.next_edit_model import NextEditModel, roomy
-from codespec.engine.next_edits import NextEditFinder
+from codespec.engine.next_edits import lookups
 from codespec.engine.output import Stop
 from codespec.engine.turns import Turns, in_one_turn
 from codespec.engine.workspace_indexes import WorkspaceIndexes
@@ -41,7 +38,6 @@ from codespec.requests import Completion, CompletionRequest, OnProgress, Paused
 from codespec.rules import secrets
 from codespec.syntax.text import safe_cuts
 from codespec.syntax.trees import TreeCache
-from codespec.system import folders
 from codespec.types import NO_TOKENS, Context, Tokens, Trace
 
 Decode: TypeAlias = Callable[[Generation, LiveDocument], Turns[Decoded]]
@@ -80,9 +76,7 @@ class LocalEngine(MeasurableEngine):
         self._gatherer = Gatherer(
             settings.context, self.info, self.tokenizer, self._documents, index_of, self._trees
         )
-        texts = EditableTexts(index_of, settings.index.exclude)
-        learned = LearnedOdds(folders.cache_path() / "edits")
-        self._edits = NextEditFinder(texts, proposer or Repeats(), learned, histories)
+        self._edits = lookups(settings.index.exclude, index_of, proposer, histories)
         self._decoder.serve(self._documents, repository or index_of)
         self.next_edit_model = NextEditModel(
             settings, lambda chosen: LocalEngine(chosen, repository=repository, policy=policy), self

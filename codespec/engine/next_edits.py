@@ -14,9 +14,12 @@ from codespec.edits.base import CursorLine, LineChange, LineEdit, Proposer
 from codespec.edits.dismissals import AnyDismissed, Dismissals, DismissedEdit, DismissedPlace
 from codespec.edits.learned_odds import LearnedOdds
 from codespec.edits.proposal_outcomes import ProposalOutcomes
+from codespec.edits.repeats import Repeats
 from codespec.engine.editable_texts import EditableTexts, WorkspaceTexts
 from codespec.index.file_words import read_text
+from codespec.index.reader import WorkspaceIndex
 from codespec.next_edit import Dismissed, NextEdit, NextEditRequest, NextEdits, NoNextEdit
+from codespec.system import folders
 from codespec.system.files import state_of
 
 _READ_S = 0.01
@@ -96,6 +99,11 @@ class NextEditFinder:
         for _, history in self._histories.items():
             history.closed(path)
 
+    def forget(self, path: str) -> None:
+        """Close a document, and keep nothing of it."""
+        self.closed(path)
+        self._histories.forget(path)
+
     def outcomes(self) -> tuple[int, int]:
         """See `ProposalOutcomes.news`."""
         return self._outcomes.news()
@@ -142,8 +150,7 @@ class NextEditFinder:
         if not request.path:
             return NextEdits(why=NoNextEdit.NO_FILE)
         if why := self._texts.why_not(request):
-            self.closed(request.path)
-            self._histories.forget(request.path)
+            self.forget(request.path)
             return NextEdits(why=NoNextEdit.EXCLUDED, detail=why)
         history = self._told(request)
         shown = self._texts.may_show(history.paths, request.workspace)
@@ -181,6 +188,20 @@ class NextEditFinder:
         until = time.perf_counter() + _READ_S
         while time.perf_counter() < until and self._texts.read_some():
             pass
+
+
+def lookups(
+    exclude: Sequence[str],
+    index_of: Callable[[str], WorkspaceIndex | None],
+    proposer: Proposer | None = None,
+    histories: EditHistories | None = None,
+) -> NextEditFinder:
+    """A finder of edits that are made again elsewhere, which needs no model. exclude: patterns of
+    files that the user's settings exclude. index_of: gives that of a workspace folder. proposer:
+    another one in place of `Repeats`."""
+    learned = LearnedOdds(folders.cache_path() / "edits")
+    texts = EditableTexts(index_of, exclude)
+    return NextEditFinder(texts, proposer or Repeats(), learned, histories)
 
 
 def as_next_edit(

@@ -16,7 +16,9 @@ from codespec.config import Settings
 from codespec.engine.engine_on_demand import EngineOnDemand
 from codespec.engine.local import LocalEngine
 from codespec.engine.next_edit_model import memory_needed
+from codespec.engine.next_edits import lookups
 from codespec.engine.turns import Turns, in_one_turn
+from codespec.engine.workspace_indexes import WorkspaceIndexes
 from codespec.errors import CodespecError, ConfigError, ModelError
 from codespec.models.catalogue import memory_of
 from codespec.models.hardware import free_memory
@@ -60,6 +62,9 @@ class ServedEngine:
             self._here = EngineOnDemand(
                 lambda: _build_here(here, build), here.model.target, clock=clock
             )
+        indexes = WorkspaceIndexes(None)
+        self._edits = lookups(settings.index.exclude, indexes.get)
+        """Next edits as long as no engine is built: they need no model."""
         self._served.ready()
         self._served.wait()
         try:
@@ -86,7 +91,7 @@ class ServedEngine:
 
     @property
     def notice(self) -> str:
-        """See `requests.Noticing`."""
+        """The way in which it answers, and why, for people; "" for the usual one."""
         main = self._served.built
         trouble = self._trouble if main is None else main.trouble or self._trouble
         if not trouble:
@@ -125,8 +130,17 @@ class ServedEngine:
         paused: Paused = lambda has_progressed: False,
     ) -> Turns[Completion]:
         """See `requests.Interruptible`."""
-        began_s = self._clock()
+        due_s = self._clock() + (request.deadline_ms / 1e3 or float("inf"))
+
+        def is_over() -> bool:
+            return cancelled() or self._clock() >= due_s
+
         main = self._open()
+        while main is None and self._here is None and self._served.is_loading and not is_over():
+            if paused(True):
+                yield
+            self._served.wait(_LOOK_S)
+            main = self._open()
         if main is not None:
             try:
                 done = yield from main.completing(request, cancelled, on_progress, paused)
@@ -136,11 +150,6 @@ class ServedEngine:
                 if done.finish in ("stop", "length"):  # the server has answered
                     self._trouble = ""
                 return done
-        due_s = began_s + request.deadline_ms / 1e3 if request.deadline_ms else float("inf")
-
-        def is_over() -> bool:
-            return cancelled() or self._clock() >= due_s
-
         here = yield from self._loaded_here(is_over, paused)
         if here is None:
             why = NoSuggestion.SERVER_AWAY
@@ -192,13 +201,13 @@ class ServedEngine:
         """See `requests.EditFinder`."""
         for engine in self._at_hand:
             return engine.find_edits(request, cancelled)
-        return NextEdits(why=NoNextEdit.FAILED)
+        return self._edits.find(request, cancelled)
 
     def edit_outcomes(self) -> tuple[int, int]:
         """See `requests.EditFinder`."""
         for engine in self._at_hand:
             return engine.edit_outcomes()
-        return 0, 0
+        return self._edits.outcomes()
 
     def finding(
         self,
@@ -209,10 +218,13 @@ class ServedEngine:
         """See `requests.ModelEditFinder`."""
         for engine in self._at_hand:
             return (yield from engine.finding(request, cancelled, paused))
-        return NextEdits(why=NoNextEdit.FAILED)
+        if not self._settings.edits.model:
+            return NextEdits(why=NoNextEdit.NO_MODEL)
+        return NextEdits(why=NoNextEdit.FAILED, detail=self.notice)
 
     def closed(self, path: str) -> None:
         """See `requests.Librarian`."""
+        self._edits.forget(path)
         for engine in self._at_hand:
             engine.closed(path)
 
@@ -222,9 +234,19 @@ class ServedEngine:
         is_unused = not self.notice and self._clock() - self._used_s > UNUSED_S
         if here is not None and here.built is not None and is_unused:
             here.close()
-        return any(engine.idle(interrupted) for engine in self._at_hand)
+        if self._served.is_loading:  # who it is, is told as soon as it is known
+            self._served.wait(_LOOK_S)
+            self._open()
+            return True
+        at_hand = self._at_hand
+        if not at_hand:
+            self._edits.save()  # for the engine that is built next
+        return (
+            any(engine.idle(interrupted) for engine in at_hand) if at_hand else self._edits.idle()
+        )
 
     def close(self) -> None:
+        self._edits.save()
         self._served.close()
         if self._here is not None:
             self._here.close()

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from codespec.cli.daemon import show
 from codespec.config import load_settings
 from codespec.daemon import control
 from tests.e2e.conftest import PATIENT, Home, Spawn
@@ -66,6 +67,40 @@ def test_a_session(server: ScriptedServer, home: Home, spawn: Spawn) -> None:
     kept = [path for path in home.path.rglob("*") if path.is_file() and path.name != "key"]
     assert any(path.suffix == ".log" for path in kept)
     assert not [path for path in kept if KEY.encode() in path.read_bytes()]
+
+
+def test_a_server_that_comes_later_is_known_then(
+    server: ScriptedServer, home: Home, spawn: Spawn, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its model's name, context and prompt: in the editor's status, and in the daemon's."""
+    server.routes["/v1/models"] = lambda exchange: exchange.answer({"error": "no"}, 503)
+    client = spawn()
+    client.initialize(home.workspace, options=PATIENT)
+    client.wait_for_status("Warning", DOWN)
+    report = control.status(load_settings())
+    assert report is not None
+    assert (report.model, report.backend, report.figures.n_ctx) == (server.url, "", 0)
+    show(report, as_json=False)
+    assert f"model     {server.url}, not asked yet\n" in capsys.readouterr().out
+
+    server.routes["/v1/models"] = models(max_model_len=4096)
+    uri = (home.workspace / "a.py").as_uri()
+    client.open(uri, TEXT)
+    for _ in range(600):
+        if client.complete(uri, 1, 6):
+            break
+        threading.Event().wait(0.1)
+    client.wait_for_status("Normal", "ready: qwen2.5-coder")
+    report = control.status(load_settings())
+    assert report is not None
+    prompt = "<|fim_prefix|>{prefix}<|fim_suffix|>{suffix}<|fim_middle|>"
+    assert (report.model, report.model_path) == ("qwen2.5-coder", server.url)
+    assert (report.figures.n_ctx, report.figures.fim_prompt) == (4096, prompt)
+    show(report, as_json=False)
+    said = capsys.readouterr().out
+    assert f"model     qwen2.5-coder, {report.backend} ({server.url})\n" in said
+    assert f"4096 tokens of context; fills in the middle: {prompt}\n" in said
+    assert client.close() == 0
 
 
 def test_an_editor_names_no_server(server: ScriptedServer, home: Home, spawn: Spawn) -> None:

@@ -28,6 +28,7 @@ F7   a wrong clock                                   test_machines
 F8   another version beside                          test_two_versions, e2e/test_daemon_server
 F9   damaged statistics and learned state            unit/test_stats, unit/test_planners,
                                                      unit/test_measure, unit/test_planner_weights
+F10  kills and faults of a model's server            test_engine_killed, unit/test_served_engine
      inputs
 B0   bounds of all that clients say                  test_bounds, test_editor_bounds
 B1   malformed messages                              test_frames, e2e/test_lsp_hostile,

@@ -89,6 +89,7 @@ _ROWS = (
     pytest_row("L3", "keys", 6_000, 2_000, 8, "test_editors.py::test_keys_leave_no_memory_behind"),
     pytest_row("F1", "kills of the worker", 50, 10, 10, "soak_figures.py::test_worker_is_killed"),
     pytest_row("F1", "kills of the daemon", 20, 10, 13, "soak_figures.py::test_daemon_is_killed"),
+    pytest_row("F10", "kills of the model's server", 20, 20, 120, "test_engine_killed.py"),
     pytest_row("F2", "failing calls of a build", 1_000, 200, 16, "test_failing_calls.py"),
     pytest_row(
         "L5",

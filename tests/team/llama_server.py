@@ -1,50 +1,107 @@
-"""llama-server for tests: one that LLAMA_SERVER names, or built from the source archive that
-llama-cpp-python brings, in about five minutes, once."""
+"""llama-server for tests: one that LLAMA_SERVER names, or built once from the source archive that
+llama-cpp-python brings, as that package is built here."""
 
 from __future__ import annotations
 
+import hashlib
+import importlib.util
+import json
 import os
+import platform
+import shutil
 import socket
 import subprocess
 import sys
 import tarfile
+import tempfile
 import time
 import urllib.error
 import urllib.request
 from collections.abc import Generator
 from contextlib import contextmanager
-from importlib.metadata import version
 from pathlib import Path
+from types import ModuleType
 
-import platformdirs
+from filelock import FileLock
 
-_OPTIONS = (
+from codespec.system.folders import cache_dir
+
+BOOTSTRAP = Path(__file__).parents[2] / ".ci" / "bootstrap.py"
+OPTIONS = (
     "-DCMAKE_BUILD_TYPE=Release",
+    "-DBUILD_SHARED_LIBS=OFF",  # one file is kept
     "-DLLAMA_BUILD_UI=OFF",
     "-DLLAMA_USE_PREBUILT_UI=OFF",
     "-DLLAMA_BUILD_TESTS=OFF",
     "-DLLAMA_BUILD_EXAMPLES=OFF",
+    "-DLLAMA_OPENSSL=OFF",
 )
 _READY_S = 120.0
 
 
 def program() -> Path:
-    """The program, built if it is not there yet."""
+    """The program, built if it is not there yet: minutes, in which others that want it wait."""
     if named := os.environ.get("LLAMA_SERVER"):
         return Path(named)
-    wanted = f"llama-cpp-python=={version('llama-cpp-python')}"
-    folder = platformdirs.user_cache_path("codespec") / "llama-server" / wanted.partition("==")[2]
-    built = folder / "build" / "bin" / "llama-server"
-    if not built.exists():
-        pip = (sys.executable, "-m", "pip", "download", "--no-binary", ":all:", "--no-deps")
-        subprocess.run([*pip, wanted, "-d", str(folder)], check=True)
-        with tarfile.open(next(folder.glob("*.tar.gz"))) as archive:
-            archive.extractall(folder, filter="data")
-        source = next(folder.glob("*/vendor/llama.cpp"))
-        build = str(folder / "build")
-        subprocess.run(["cmake", "-S", str(source), "-B", build, *_OPTIONS], check=True)
-        subprocess.run(["cmake", "--build", build, "-j", "2", "-t", "llama-server"], check=True)
-    return built
+    setup = _setup()
+    version, options = setup.llama_version(), [*setup.llama_flags(), *OPTIONS]
+    # All that decides what comes out, as for the package's wheel.
+    decisive = [version, options, platform.machine(), sys.platform, setup.cpu(), setup.compiler()]
+    key = hashlib.sha256(json.dumps(decisive).encode()).hexdigest()[:16]
+    folder = cache_dir() / "llama-server" / f"{version}-{key}"
+    folder.mkdir(parents=True, exist_ok=True)
+    with FileLock(folder / "lock"):
+        return kept_in(folder) or _built(folder, version, options)
+
+
+def kept_in(folder: Path) -> Path | None:
+    """The program in a folder of the cache; None where it is not there, or is damaged."""
+    file, digest = folder / "llama-server", folder / "sha256"
+    is_whole = file.is_file() and digest.is_file() and digest.read_text() == _digest(file)
+    return file if is_whole else None
+
+
+def _built(folder: Path, version: str, options: list[str]) -> Path:
+    print(f"building llama-server {version}: some minutes, once a machine", file=sys.stderr)
+    bin_dir = Path(sys.executable).parent
+    env = {**os.environ, "PATH": f"{bin_dir}{os.pathsep}{os.environ['PATH']}"}
+    with (
+        tempfile.TemporaryDirectory(dir=folder) as scratch,
+        (folder / "build.log").open("w") as log,
+    ):
+
+        def run(*command: str) -> None:
+            done = subprocess.run(command, env=env, stdout=log, stderr=log, check=False)
+            assert done.returncode == 0, f"{command[0]} failed: see {log.name}"
+
+        run(
+            sys.executable, "-m", "pip", "download", "--no-deps", "--no-build-isolation",
+            "--no-binary", "llama-cpp-python", "--dest", scratch, f"llama-cpp-python=={version}",
+        )  # fmt: skip
+        with tarfile.open(next(Path(scratch).glob("*.tar.gz"))) as archive:
+            archive.extractall(scratch, filter="data")
+        source = next(Path(scratch).glob("*/vendor/llama.cpp"))
+        build = str(Path(scratch) / "build")
+        run("cmake", "-G", "Ninja", "-S", str(source), "-B", build, *options)
+        run("cmake", "--build", build, "--target", "llama-server")
+        file = folder / "llama-server"
+        shutil.move(Path(build) / "bin" / "llama-server", file)
+    (folder / "sha256").write_text(_digest(file))
+    return file
+
+
+def _digest(file: Path) -> str:
+    return hashlib.sha256(file.read_bytes()).hexdigest()
+
+
+def _setup() -> ModuleType:
+    """The set-up's script, which says how llama.cpp is built on this machine."""
+    spec = importlib.util.spec_from_file_location("bootstrap", BOOTSTRAP)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
 
 
 @contextmanager

@@ -38,10 +38,10 @@ ALONE: dict[str, Any] = {"context": {"symbols": "off", "buffers": "off", "edits"
 
 
 def key_of(prompt: list[int], suffix: int, others: Sequence[int]) -> str:
-    """Identity of a place in a prompt: the first tokens after the cursor. suffix, others: ids of
-    the markers."""
-    after = prompt[prompt.index(suffix) + 1 :][:N_KEY]
-    return json.dumps(list(takewhile(lambda token: token not in others, after)))
+    """Identity of a place in a prompt, the suffix of which comes first: the tokens around the
+    cursor, as far as the prompts of both ways hold them. suffix, others: ids of the markers."""
+    near = prompt[: -N_KEY - 1 : -1], prompt[prompt.index(suffix) + 1 :][:N_KEY]
+    return json.dumps([list(takewhile(lambda token: token not in others, side)) for side in near])
 
 
 def serve() -> None:
@@ -70,7 +70,7 @@ def own_ms(engine: LocalEngine, request: CompletionRequest) -> tuple[float, str]
     return done.trace.ms - passes_ms, done.text
 
 
-def measure(root: Path, n: int) -> dict[str, float]:
+def measure(root: Path, n: int, n_repeats: int) -> dict[str, float]:
     places = places_in(root, n, KINDS, per_file=1)
     requests = [
         CompletionRequest(p.prefix, p.suffix, str(p.path), language_id=p.language, max_tokens=24)
@@ -82,6 +82,7 @@ def measure(root: Path, n: int) -> dict[str, float]:
         here.remembers = False
         fim = here.info.fim
         assert isinstance(fim, FimTokens)
+        assert fim.order == "spm"
         markers = fim.suffix, [fim.prefix, fim.middle]
         made = [here.generate(request) for request in requests]
         answers = {
@@ -118,11 +119,14 @@ def measure(root: Path, n: int) -> dict[str, float]:
                 continue
             for engine in (here, there):
                 own_ms(engine, request)
-            pairs = [(own_ms(here, request), own_ms(there, request)) for _ in range(N_REPEATS)]
+            pairs = [(own_ms(here, request), own_ms(there, request)) for _ in range(n_repeats)]
             near, far = ([pair[way][0] for pair in pairs] for way in (0, 1))
             own.append(statistics.median(near))
             more.append(statistics.median(far) - own[-1])
-            n_equal += pairs[0][0][1] == pairs[0][1][1]
+            texts = [pairs[0][way][1] for way in (0, 1)]
+            n_equal += texts[0] == texts[1]
+            if texts[0] != texts[1]:
+                print(f"{request.path}: {texts[0]!r} here, {texts[1]!r} there")
     cuts = statistics.quantiles(more, n=20)
     return {
         "n_places": len(more),
@@ -137,12 +141,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("repository", type=Path)
     parser.add_argument("--places", type=int, default=20, help="of each kind and language")
+    parser.add_argument("--repeats", type=int, default=N_REPEATS)
     parser.add_argument("--serve", action="store_true", help="be the server")
     options = parser.parse_args()
     if options.serve:
         serve()
         return
-    figures = measure(options.repository, options.places)
+    figures = measure(options.repository, options.places, options.repeats)
     for name, value in figures.items():
         print(f"{name:15}{value:8.2f}")
     print(json.dumps({"name": "own_time_elsewhere", **figures}))

@@ -60,6 +60,25 @@ def test_it_merges_as_its_own_library_does(file: Path) -> None:
     assert len(JsonVocabulary(file).encode(TEXT)) < len(TEXT.encode()) / 2
 
 
+@pytest.mark.parametrize("is_one_of_some", [False, True])
+def test_no_blank_is_put_before_a_text(file: Path, tmp_path: Path, is_one_of_some: bool) -> None:
+    """Some files say so; bytes would not come back."""
+    said = json.loads(file.read_bytes())
+    said["pre_tokenizer"]["add_prefix_space"] = True
+    if is_one_of_some:
+        digits = {"type": "Digits", "individual_digits": True}
+        said["pre_tokenizer"] = {
+            "type": "Sequence",
+            "pretokenizers": [digits, said["pre_tokenizer"]],
+        }
+    spaced = tmp_path / "tokenizer.json"
+    spaced.write_text(json.dumps(said))
+    words = JsonVocabulary(spaced)
+    assert tokenizers.Tokenizer.from_file(str(spaced)).encode("def").tokens[0][0] == "Ġ"
+    assert words.decode(words.encode("def f")) == b"def f"
+    assert words.encode("def f").tolist() == JsonVocabulary(file).encode("def f").tolist()
+
+
 def test_a_text_that_spells_a_marker_is_text(file: Path) -> None:
     words = JsonVocabulary(file)
     tokens = words.encode("".join(MARKERS))

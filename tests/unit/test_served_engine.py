@@ -15,10 +15,13 @@ from codespec.config import load_settings
 from codespec.engine import served
 from codespec.engine.local import LocalEngine
 from codespec.engine.served import OPEN_AGAIN_S, UNUSED_S, ServedEngine
+from codespec.engine.turns import in_one_turn
 from codespec.errors import ConfigError
+from codespec.next_edit import NextEditRequest, NoNextEdit
 from codespec.reasons import NoSuggestion
 from codespec.requests import CompletionRequest
 from tests.e2e.conftest import until
+from tests.index_support import Workspace
 from tests.scripted_server import (
     Exchange,
     Route,
@@ -173,6 +176,38 @@ def test_a_server_that_comes_later_is_opened_then(opens: Opens, clock: Clock) ->
     assert engine.notice == ""
 
 
+def test_a_server_that_is_there_again_answers_the_first_request(opens: Opens, clock: Clock) -> None:
+    """It is asked what it is while the request waits, within its deadline."""
+    engine, server = opens(FINE, status(503))
+    server.routes["/v1/models"] = models()
+    clock.now_s += OPEN_AGAIN_S + 1
+    assert engine.complete(replace(ASKED, deadline_ms=60_000.0)).text == "rst()"
+
+
+@pytest.mark.parametrize("indexed", [False, True])
+def test_next_edits_need_no_server(opens: Opens, workspace: Workspace, indexed: bool) -> None:
+    """They are looked up in the document, and in the files of an index of any vocabulary."""
+    text = "def run(task):\n    first = fetch(task)\n    second = fetch(task)\n    return first\n"
+    typed = text.replace("first = fetch(task)", "first = fetch_all(task)")
+    path = str(workspace.write("a.py", text))
+    other = str(workspace.write("b.py", "def walk(task):\n    third = fetch(task)\n"))
+    if indexed:
+        workspace.build()
+    engine, _ = opens(FINE, status(503))
+    assert engine.main is None
+    asked = NextEditRequest(typed, 30, path, str(workspace.root), bar=0.0, n_most=9)
+    found = engine.find_edits(asked)
+    while engine.idle():
+        found = engine.find_edits(asked)
+    assert "fetch_all(task)" in found.edits[0].edit.text
+    assert {edit.path for edit in found.edits} == ({path, other} if indexed else {path})
+    assert in_one_turn(engine.finding(asked)).why is NoNextEdit.NO_MODEL
+    # What was typed is forgotten with the document.
+    workspace.write("a.py", typed)
+    engine.closed(path)
+    assert engine.find_edits(asked).why is NoNextEdit.NOTHING_EDITED
+
+
 def test_a_model_that_does_not_fit_is_told(opens: Opens, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(served, "free_memory", lambda: 1000)
     engine, _ = opens(status(500), fallback="bundled")
@@ -200,15 +235,38 @@ def test_a_slow_server_is_given_up_in_time(opens: Opens) -> None:
 def test_a_server_that_never_answers_is_left_alone(
     opens: Opens, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """One request waits for it until its deadline; the next one is answered here at once. After the
+    pause one tries it again, and is answered."""
     monkeypatch.setattr(failures, "SILENT_S", 0.05)
     engine, server = opens(Exchange.wait_until_gone, fallback="bundled")
-    for i in range(1, 4):
-        assert engine.complete(replace(ASKED, deadline_ms=100.0)).text == ""
-        until(lambda i=i: breaker_of(engine)._n_few == i)  # told by the thread that waited
+    assert engine.complete(replace(ASKED, deadline_ms=100.0)).text == ""
+    until(lambda: engine.notice != "")  # told by the thread that waited
     assert engine.notice == "the server does not answer in time: local model until it does"
-    n_asked = len(server.exchanges)
+    assert len(server.asked(COMPLETIONS)) == 1
     assert engine.complete(ASKED).trace.n_tokens > 0
-    assert len(server.exchanges) == n_asked
+    assert len(server.asked(COMPLETIONS)) == 1
+    server.routes[COMPLETIONS] = FINE
+    breaker_of(engine)._pause = failures._Pause(0.0)
+    assert engine.complete(ASKED).text == "rst()"
+    assert engine.notice == ""
+
+
+def test_a_server_that_begins_to_answer_is_only_slow(
+    opens: Opens, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its answer's head came before the deadline: that has to happen three times."""
+    monkeypatch.setattr(failures, "SILENT_S", 0.05)
+
+    def slow(exchange: Exchange) -> None:
+        exchange.begin()
+        exchange.wait_until_gone()
+
+    engine, _ = opens(slow)
+    for i in range(1, 4):
+        assert engine.notice == ""
+        assert engine.complete(replace(ASKED, deadline_ms=300.0)).text == ""
+        until(lambda i=i: breaker_of(engine)._n_few == i)  # told by the thread that waited
+    assert engine.notice == "the server does not answer in time: no suggestions until it does"
 
 
 def test_text_that_was_shown_is_not_asked_for_again(opens: Opens) -> None:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from codespec.backends.generators import Generator, GeneratorPrompt
+from codespec.backends.registry import open_tokenizer
 from codespec.backends.remote.connection import ServerClient
 from codespec.backends.remote.failures import ServerError
 from codespec.backends.remote.inquiry import Inquiry
@@ -20,6 +21,7 @@ from codespec.backends.remote.served_generator import TextFromServer
 from codespec.backends.remote.server_address import parse
 from codespec.backends.remote.server_kind import Served
 from codespec.backends.remote.trust import Trust
+from codespec.config import load_settings
 from codespec.errors import ModelError
 from codespec.types import SamplingParams
 from tests.scripted_server import Exchange, models, scripted_server
@@ -81,3 +83,21 @@ def test_what_cannot_be_read_is_no_model(said: bytes) -> None:
         client = client_of(server.url)
         with closing(client), pytest.raises(ModelError, match="no server that codespec knows"):
             recognised(Inquiry(client), client.address)
+
+
+def test_a_tokenizer_holds_no_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    """An index needs it for hours, and nothing else of the server."""
+    sockets: list[socket.socket] = []
+    connect = socket.create_connection
+
+    def kept(address: Any, timeout: float) -> socket.socket:
+        sockets.append(connect(address, timeout))
+        return sockets[-1]
+
+    monkeypatch.setattr(socket, "create_connection", kept)
+    with scripted_server({"/v1/models": models()}) as server:
+        settings = load_settings({"model": {"target": server.url}}, env={})
+        words = open_tokenizer(settings)
+        assert sockets
+        assert [connection.fileno() for connection in sockets] == [-1] * len(sockets)
+        assert words.decode(words.encode("x = 1")) == b"x = 1"

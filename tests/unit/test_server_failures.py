@@ -44,11 +44,14 @@ class Script:
     def __init__(self, *answers: list[Step]) -> None:
         self.answers = list(answers)
         self.n_asked = 0
+        self.answer_s = 0.0
+        """Seconds until it answers, or fails."""
         self.clock = Clock()
         self.breaker = CircuitBreaker(self.clock)
 
     def _ask(self) -> Stream:
         self.n_asked += 1
+        self.clock.wait(self.answer_s)
         for step in self.answers.pop(0):
             if isinstance(step, bytes):
                 yield step
@@ -184,17 +187,33 @@ def test_pauses_have_an_end() -> None:
     breaker.enter()
 
 
-@pytest.mark.parametrize("failure", [F.REFUSED, F.SILENT])
-def test_what_one_request_may_be_blamed_for_has_to_happen_again(failure: ServerFailure) -> None:
-    breaker = CircuitBreaker(Clock())
-    for _ in range(2):
-        breaker.failed(ServerError(failure))
-        breaker.enter()
-    breaker.succeeded()
+@pytest.mark.parametrize(("failure", "after_s"), [(F.REFUSED, 2 * SILENT_S), (F.SILENT, 0.0)])
+def test_what_one_request_may_be_blamed_for_has_to_happen_again(
+    failure: ServerFailure, after_s: float
+) -> None:
+    """A refused request, and a server that said nothing by a deadline that was short."""
+    server = Script([failure], [failure], [b"x"], [failure], [failure], [failure])
+    server.answer_s = after_s
+
+    def fails() -> None:
+        with pytest.raises(ServerError):
+            server.said()
+
+    fails()
+    fails()
+    assert server.said() == (b"x", "stop")
     for _ in range(3):
-        assert breaker.trouble == ""
-        breaker.failed(ServerError(failure))
-    assert breaker.trouble == failure.text
+        assert server.breaker.trouble == ""
+        fails()
+    assert server.breaker.trouble == failure.text
+
+
+def test_a_server_that_said_nothing_by_the_deadline_fails_at_once() -> None:
+    server = Script([F.SILENT])
+    server.answer_s = SILENT_S
+    with pytest.raises(ServerError):
+        server.said(left_s=SILENT_S)
+    assert server.breaker.trouble == F.SILENT.text
 
 
 @pytest.mark.parametrize(("waited_s", "trouble"), [(SILENT_S / 10, ""), (SILENT_S, F.SILENT.text)])

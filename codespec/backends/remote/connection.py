@@ -26,7 +26,8 @@ CONNECT_S = 3.0
 """Most seconds for a connection, TLS included."""
 SILENCE_S = 60.0
 """Most seconds between two pieces of an answer."""
-_POLL_S = 0.02
+_POLL_S = 0.005
+"""Seconds between two looks at whether an answer is still wanted."""
 _READ_BYTES = 1 << 16
 _KEPT = 2
 """Most connections that are kept for the next request."""
@@ -39,7 +40,12 @@ _NONE: Mapping[str, str] = {}
 
 
 class AbandonedError(Exception):
-    """Nobody waits for the answer any more. Never shown to users."""
+    """Nobody waits for the answer any more. Never shown to users. has_heard: True if a byte of it
+    had come."""
+
+    def __init__(self, has_heard: bool) -> None:
+        super().__init__()
+        self.has_heard = has_heard
 
 
 class ServerAnswer(NamedTuple):
@@ -158,7 +164,7 @@ class ServerClient:
         """A connection on which the request was sent, and the head of its answer."""
         while True:
             if cancelled():
-                raise AbandonedError
+                raise AbandonedError(has_heard=True)  # it was not asked
             kept = self._pop()
             connection = kept or _Connection(self.address, self._tls)
             try:
@@ -289,7 +295,7 @@ class _Connection:
         self._socket.settimeout(_POLL_S)
         while True:
             if cancelled():
-                raise AbandonedError
+                raise AbandonedError(self.has_heard)
             try:
                 return self._socket.recv(_READ_BYTES)
             except TimeoutError:

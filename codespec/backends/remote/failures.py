@@ -20,7 +20,8 @@ _LOOK_S = 0.01
 """Seconds between two looks at whether the request is still wanted."""
 SILENT_S = 1.0
 """Least seconds without any text after which a request that was given up counts as a failure: while
-somebody types, most are given up sooner."""
+somebody types, most are given up sooner. So long without a byte by the deadline, and the server is
+sure to fail."""
 PAUSE_S, MAX_PAUSE_S = 2.0, 60.0
 """Seconds for which a server is left alone; doubled with each further failure."""
 
@@ -53,9 +54,8 @@ class ServerFailure(Reason):
 
 _F = ServerFailure
 _PASSING = frozenset((_F.UNREACHABLE, _F.CUT_OFF, _F.BUSY, _F.BROKEN))
-_FEW = frozenset((_F.REFUSED, _F.SILENT))
-"""Failures that may be due to one request: several of them in a row are needed."""
 _N_FEW = 3
+"""Failures in a row, where each may be due to its request."""
 _HINTS = {
     _F.WRONG_KEY: "Write the key into the file that server.key_file names.",
     _F.WRONG_PATH: "Compare model.target with the server's own address, path and model names.",
@@ -161,12 +161,13 @@ class CircuitBreaker:
             self._n_few = self._n_pauses = 0
             self._pause = self._error = None
 
-    def failed(self, error: ServerError) -> None:
-        """End a request that failed."""
+    def failed(self, error: ServerError, is_sure: bool = True) -> None:
+        """End a request that failed. is_sure: False where that may be due to the request: several
+        in a row are needed."""
         with self._lock:
             self._n_few += 1
             is_trial = self._pause is not None and self._pause.is_tried
-            if error.failure in _FEW and self._n_few < _N_FEW and not is_trial:
+            if not is_sure and self._n_few < _N_FEW and not is_trial:
                 return
             pause_s = max(PAUSE_S * 2.0 ** min(self._n_pauses, 10), error.retry_after_s)
             self._n_pauses += 1
@@ -215,7 +216,9 @@ def guarded(
                             breaker.succeeded()
                         yield piece
             except ServerError as e:
-                outcome = _failing(breaker, e)
+                is_early = e.failure is _F.SILENT and clock() - began_s < SILENT_S
+                is_sure = e.failure is not _F.REFUSED and not is_early
+                outcome = _failing(breaker, e, is_sure)
                 if has_text:
                     return "deadline"
                 pause_s = max(RETRY_S, e.retry_after_s)
@@ -230,7 +233,7 @@ def guarded(
                     wait(_LOOK_S)
     finally:
         if outcome == breaker.abandoned and clock() - began_s >= SILENT_S:
-            outcome = _failing(breaker, ServerError(_F.SILENT))
+            outcome = _failing(breaker, ServerError(_F.SILENT), is_sure=False)
         outcome()
 
 
@@ -238,5 +241,5 @@ def _nothing() -> None:
     """The outcome of a request that is known already."""
 
 
-def _failing(breaker: CircuitBreaker, error: ServerError) -> Callable[[], None]:
-    return lambda: breaker.failed(error)
+def _failing(breaker: CircuitBreaker, error: ServerError, is_sure: bool) -> Callable[[], None]:
+    return lambda: breaker.failed(error, is_sure)

@@ -42,8 +42,10 @@ class JsonVocabulary(Model):
             ) from None
         said = _read(path)
         # Text of a document that spells a special token must not become it, and its bytes have to
-        # come back: a normalizer, such as Qwen's, composes characters.
+        # come back: a normalizer, such as Qwen's, composes characters, and some files put a blank
+        # before each text.
         plain = {**said, "added_tokens": [], "post_processor": None, "normalizer": None}
+        plain["pre_tokenizer"] = _without_blank(said.get("pre_tokenizer"))
         try:
             added = {str(t["content"]): int(t["id"]) for t in said.get("added_tokens") or ()}
             texts: dict[str, int] = {**said["model"]["vocab"], **added}
@@ -132,6 +134,18 @@ def _read(path: Path) -> dict[str, Any]:
     if kind != "BPE" or '"ByteLevel"' not in json.dumps([said.get("decoder")]):
         raise ModelError(f"{path}: not a byte-level BPE, the only kind that is read", _NEXT_STEP)
     return said
+
+
+def _without_blank(pre_tokenizer: Any) -> Any:
+    """A pre-tokenizer, or a sequence of them, that puts no blank before a text."""
+    if not isinstance(pre_tokenizer, dict):
+        return pre_tokenizer
+    made: dict[str, Any] = {**pre_tokenizer}
+    if "add_prefix_space" in made:
+        made["add_prefix_space"] = False
+    if isinstance(parts := made.get("pretokenizers"), list):
+        made["pretokenizers"] = [_without_blank(part) for part in parts]
+    return made
 
 
 def _beginning(path: Path, added: Mapping[str, int]) -> int | None:

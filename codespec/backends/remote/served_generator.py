@@ -65,6 +65,7 @@ class _FromServer(Generator):
             prompt.only_reads,
             path=prompt.path,
             workspace=prompt.workspace,
+            left_s=prompt.left_s,
         )
 
     def _asked(self, prompt: GeneratorPrompt, cancelled: Callable[[], bool]) -> Stream:
@@ -85,12 +86,18 @@ class _FromServer(Generator):
                         yield said
                     if piece.finish is not None:
                         return piece.finish
-        except AbandonedError:
+        except AbandonedError as e:
+            if not e.has_heard and asked.left_s() <= 0:
+                raise ServerError(ServerFailure.SILENT) from None
             return "cancelled"
         raise ServerError(ServerFailure.CUT_OFF)
 
-    def close(self) -> None:
+    def disconnect(self) -> None:
+        """Close the connections to the server; the tokenizer can still be used."""
         self._client.close()
+
+    def close(self) -> None:
+        self.disconnect()
 
 
 class TextFromServer(_FromServer, TextGenerator):

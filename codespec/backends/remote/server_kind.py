@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -42,6 +43,7 @@ class ServerRequest:
     held: text that the output has to begin with; only for kinds that `hold_texts`.
     allowed: the only ids that its token may have; only for kinds that `hold_tokens`.
     path, workspace: the document here, "" for none.
+    left_s: seconds until the deadline.
     """
 
     served: Served
@@ -54,6 +56,7 @@ class ServerRequest:
     allowed: tuple[int, ...] = ()
     path: str = ""
     workspace: str = ""
+    left_s: Callable[[], float] = lambda: math.inf
 
     @property
     def model(self) -> str:

@@ -61,7 +61,8 @@ def _fits(found: Model, kind: ServerKind, served: Served, inquiry: Inquiry) -> b
     """True if a vocabulary is the server's; None where the server does not tell."""
     ids = kind.tokens(inquiry, served.model, PROBE)
     if ids is not None:
-        return ids == found.tokenizer.encode(PROBE).tolist()
+        # Some put a blank before a text; a prompt in ids has none.
+        return any(ids == found.tokenizer.encode(blank + PROBE).tolist() for blank in ("", " "))
     return found.info.n_vocab == served.n_vocab if served.n_vocab else None
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from codespec.backends.base import KvType, Remark
-from codespec.backends.generators import Generator, GeneratorBackend
+from codespec.backends.generators import GeneratorBackend
 from codespec.backends.remote import server_address
 from codespec.backends.remote.connection import ServerClient
 from codespec.backends.remote.inquiry import Inquiry
@@ -16,6 +16,7 @@ from codespec.backends.remote.trust import trust_in
 from codespec.config import Settings
 from codespec.context.families import FAMILIES, Family, family_of
 from codespec.errors import ConfigError
+from codespec.types import Tokenizer
 
 
 class ServerBackend(GeneratorBackend):
@@ -35,7 +36,7 @@ class ServerBackend(GeneratorBackend):
                 "Ask it by https:// where others can listen on the way.",
             )
 
-    def open(self, where: str, settings: Settings) -> Generator:
+    def open(self, where: str, settings: Settings) -> TokensFromServer | TextFromServer:
         address = server_address.parse(where)
         trust = trust_in(
             address.host,
@@ -54,6 +55,11 @@ class ServerBackend(GeneratorBackend):
         if vocabulary is not None:
             return TokensFromServer(client, kind, served, vocabulary)
         return TextFromServer(client, kind, served, _family(settings.server.family, served.model))
+
+    def tokenizer(self, where: str, settings: Settings) -> Tokenizer:
+        opened = self.open(where, settings)
+        opened.disconnect()
+        return opened.tokenizer
 
 
 def _family(named: str, model: str) -> Family | None:
