@@ -23,13 +23,17 @@ and of one that interrupted them."""
 _NOTHING: State = np.empty(0, np.uint8)
 
 
+MOST_KEPT = 256
+"""Largest number of saved states: each is compared with each prompt."""
+
+
 @dataclass(slots=True, eq=False)
 class Checkpoint:
     """A saved state of a KV cache.
 
-    tokens: (n,) tokens that the state holds. state: bytes as the backend wrote them; empty where
-        the
-    state was dropped, so that the tokens have to be prefilled again.
+    tokens: (n,) tokens that the state holds.
+    state: bytes as the backend wrote them; empty where the state was dropped, so that the tokens
+        have to be prefilled again.
     """
 
     tokens: Tokens
@@ -42,7 +46,8 @@ class Checkpoint:
 
 
 class Checkpoints:
-    """LRU cache of saved states, in at most `max_bytes` of memory; nothing is written to disk.
+    """LRU cache of at most `MOST_KEPT` saved states, in at most `max_bytes` of memory; nothing is
+    written to disk.
 
     Held states count, too, and others make room for them: a paused generation resumes from its own
     unchanged, to the bit. Where held states alone take more, no others are kept, and of more than
@@ -118,7 +123,7 @@ class Checkpoints:
             self._held.remove(held)
 
     def _make_room(self) -> None:
-        while self._kept and self.n_bytes > self._max_bytes:
+        while len(self._kept) > MOST_KEPT or (self._kept and self.n_bytes > self._max_bytes):
             self._kept.pop(0)
 
     def _is_superfluous(self, old: Tokens, new: Tokens) -> bool:

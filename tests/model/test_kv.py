@@ -79,6 +79,16 @@ def test_documents_take_turns_without_reading_again(make, texts):
             assert row.argmax() in np.argsort(logits(fresh, tokens[:n])[1])[-2:]
 
 
+def test_short_documents_take_turns_without_reading_again(make, texts):
+    """A file that was begun just now, while others ask for short texts."""
+    target = make()
+    short = [tokens[:30] for tokens in texts]
+    for tokens in short:
+        logits(target, tokens[:-1])
+    for tokens in short:
+        assert logits(target, tokens)[0] == 29
+
+
 def test_a_restored_state_is_the_state(make, texts):
     target = make()
     first, other = texts[0], texts[1]

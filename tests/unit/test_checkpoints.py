@@ -6,7 +6,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from codespec.backends.checkpoints import LEAST_HELD, Checkpoints
+from codespec.backends.checkpoints import LEAST_HELD, MOST_KEPT, Checkpoints
 from codespec.native import common_prefix
 
 
@@ -48,6 +48,14 @@ def test_a_later_state_of_a_document_replaces_the_earlier():
     saved.add(tokens(*range(100)), state())
     saved.add(tokens(*range(90), 7, 7), state())
     assert [len(c.tokens) for c in saved] == [92]
+
+
+def test_of_many_short_texts_the_latest_are_kept():
+    """Each is compared with each prompt, so there is a limit beside that of memory."""
+    saved = Checkpoints(1 << 30, can_truncate=True)
+    for i in range(MOST_KEPT + 5):
+        saved.add(tokens(i, i), state())
+    assert [c.tokens[0] for c in saved] == list(range(5, MOST_KEPT + 5))
 
 
 def test_what_is_held_stays_and_others_make_room():
