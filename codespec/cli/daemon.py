@@ -162,7 +162,15 @@ def logs(n_lines: int) -> None:
     metavar="FOLDER",
     help="Requests may draft from this folder; may be repeated. The first one is the default.",
 )
-def http(host: str, port: int, key_file: Path | None, workspaces: tuple[str, ...]) -> None:
+@click.option(
+    "--access-log",
+    "log_to",
+    metavar="FILE",
+    help="Write a line a request, without text, to a file that rotates; -: to standard error.",
+)
+def http(
+    host: str, port: int, key_file: Path | None, workspaces: tuple[str, ...], log_to: str | None
+) -> None:
     """Answer HTTP clients in the daemon's name, until Ctrl-C.
 
     \b
@@ -170,7 +178,7 @@ def http(host: str, port: int, key_file: Path | None, workspaces: tuple[str, ...
     POST /infill, /completion, /tokenize         as llama-server's: llama.vim, llama.vscode
     POST /api/generate, /api/chat                as Ollama's
     POST /v1/fim/completions                     as Mistral's
-    GET  /v1/models, /props, /slots, /health
+    GET  /v1/models, /props, /slots, /health, /metrics
 
     The text is the model's own, until it ends, a stop text comes or a limit. Requests may have
     more fields: "workspace" (one of --workspace), "path" in it, "language", and "verbatim": false
@@ -186,17 +194,20 @@ def http(host: str, port: int, key_file: Path | None, workspaces: tuple[str, ...
     you trust, put a proxy with TLS before it, or come through ssh -L 8012:localhost:8012 SERVER.
     """
     # The web server is loaded for this command alone.
-    from codespec.http.access import Access, listen, read_keys
+    from codespec.http.access import Access, listen, read_named_keys
+    from codespec.http.access_log import AccessLog
     from codespec.http.server import serve
 
     settings = load_settings()
-    access = Access(read_keys(key_file) if key_file else (), workspaces)
+    keys = read_named_keys(key_file) if key_file else {}
+    access = Access(tuple(keys), workspaces, tuple(keys.values()))
+    access_log = AccessLog(log_to) if log_to else None
     listener = listen(host, port, access)
     address = listener.getsockname()
     click.echo(f"http://{f'[{host}]' if ':' in host else host}:{address[1]}")
     for workspace in workspaces:
         click.echo(f"workspace {workspace}")
-    serve(settings, listener, access)
+    serve(settings, listener, access, access_log)
 
 
 def _show_all(found: list[tuple[Address, StatusReport | None]], as_json: bool) -> None:

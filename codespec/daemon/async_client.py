@@ -34,6 +34,8 @@ _MARGIN_MS = 5.0
 _RETRY_S = 5.0
 # Deadline of a prefetch, which is of no use by then.
 _PREFETCH_MS = 10_000.0
+# Time for the daemon to tell its state, which it does at once.
+_STATUS_S = 2.0
 
 _T = TypeVar("_T")
 
@@ -54,6 +56,7 @@ class AsyncClient:
         self._ids = count(1)
         self._pending: dict[int, asyncio.Future[wire.Answer]] = {}
         self._listeners: dict[int, OnProgress] = {}
+        self._reports: dict[int, asyncio.Future[wire.StatusReport | None]] = {}
         self._writer: asyncio.StreamWriter | None = None
         self._connected: asyncio.Task[None] | None = None
         self._reader: asyncio.Task[None] | None = None
@@ -210,6 +213,21 @@ class AsyncClient:
                 )
             )
 
+    async def status(self) -> wire.StatusReport | None:
+        """The daemon's state and figures; None if none is connected, or it does not answer in time.
+        Starts no daemon."""
+        if self._writer is None:
+            return None
+        request_id = next(self._ids)
+        reply = self._reports[request_id] = asyncio.get_running_loop().create_future()
+        try:
+            self._send(wire.Status(id=request_id))
+            return await asyncio.wait_for(reply, _STATUS_S)
+        except asyncio.TimeoutError:
+            return None
+        finally:
+            del self._reports[request_id]
+
     async def close(self) -> None:
         """Close the connection; the daemon goes on."""
         self._closed = True
@@ -295,6 +313,10 @@ class AsyncClient:
             reply = self._pending.get(message.id)
             if reply is not None and not reply.done():
                 reply.set_result(message)
+        elif isinstance(message, wire.StatusReport):
+            report = self._reports.get(message.id)
+            if report is not None and not report.done():
+                report.set_result(message)
         elif isinstance(message, wire.Partial):
             listener = self._listeners.get(message.id)
             if listener is not None:
@@ -312,6 +334,9 @@ class AsyncClient:
             if not reply.done():
                 why = self._why_not or DaemonError("the daemon ended")
                 reply.set_result(wire.failure(0, why))
+        for report in self._reports.values():
+            if not report.done():
+                report.set_result(None)
 
 
 def _tell(listener: Callable[[_T], None], news: _T) -> None:

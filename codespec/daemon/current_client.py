@@ -51,6 +51,10 @@ class CurrentClient:
         self._follow()
         self._client.connect()
 
+    async def status(self) -> wire.StatusReport | None:
+        """State and figures of the daemon, see `AsyncClient.status`."""
+        return await self._client.status()
+
     @contextmanager
     def client(self) -> Generator[AsyncClient, None, None]:
         """Lend a client for one request: it stays open until the request ends, even if the settings

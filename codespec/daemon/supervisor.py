@@ -121,6 +121,8 @@ class Supervisor:
             n_respawns=keeper.n_respawns,
             last_end=keeper.last_end,
             memory_bytes=resident_bytes(pid) if pid else 0,
+            n_running=int(self._scheduler.running is not None),
+            n_waiting=len(self._scheduler.waiting),
             next_edits=self._edit_figures,
             figures=ready.figures if ready else ModelFigures(),
         )

@@ -193,7 +193,8 @@ class StateChanged(Message, frozen=True):
 class StatusReport(Message, frozen=True):
     """State and figures of the daemon. reason: why the state is as it is; last_end: why the last
     worker that was replaced ended; memory_bytes: the worker's resident memory, 0 if the system does
-    not tell; figures: of the model, once it is loaded."""
+    not tell; n_running, n_waiting: requests at work and those that wait, prefetches included;
+    figures: of the model, once it is loaded."""
 
     id: int
     state: State
@@ -213,6 +214,8 @@ class StatusReport(Message, frozen=True):
     n_respawns: int = 0
     last_end: str = ""
     memory_bytes: int = 0
+    n_running: int = 0
+    n_waiting: int = 0
     next_edits: EditFigures = EditFigures()
     figures: ModelFigures = ModelFigures()
 

@@ -18,6 +18,7 @@ from codespec.http.body_document import BodyDocument
 from codespec.limits import PATH_CHARS
 
 _MIN_KEY_CHARS = 16
+_NAME = re.compile(r"[A-Za-z0-9._@-]{1,32}")
 
 
 class Refused(Exception):
@@ -47,12 +48,14 @@ class Access:
     workspaces: the folders, links resolved, that requests may name; the first one is the default.
         Workspaces lend text to prompts, so a client that may name one may read it. The sender's
         address would not tell: other users of the machine and tunnels come from loopback, too.
+    names: of the keys, for metrics and the access log; by default their numbers.
 
     Raises: ConfigError for a workspace that no request could name.
     """
 
     keys: tuple[str, ...] = ()
     workspaces: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         for workspace in self.workspaces:
@@ -88,6 +91,18 @@ class Access:
         if b"origin" in headers or headers.get(b"sec-fetch-site", b"none") != b"none":
             raise Refused(403, "web pages are not answered")
         return ""
+
+    def name_of(self, key: str) -> str:
+        """The name of a key that was checked, "" for that of a server without keys."""
+        if key not in self.keys:
+            return ""
+        n = self.keys.index(key)
+        return self.names[n] if self.names else f"key-{n + 1}"
+
+    def number_of(self, workspace: str) -> str:
+        """Number of a workspace in the order of the options, from 1 on, which tells nothing of it;
+        "" for none."""
+        return str(self.workspaces.index(workspace) + 1) if workspace in self.workspaces else ""
 
     @property
     def by_name(self) -> dict[str, str]:
@@ -148,21 +163,30 @@ def is_loopback(host: str) -> bool:
 
 
 def read_keys(file: Path) -> tuple[str, ...]:
-    """Keys from a file, one a line; # begins a comment, in a line of its own or after a key and a
-    space. Raises: ConfigError."""
+    """Keys from a file, see `read_named_keys`."""
+    return tuple(read_named_keys(file))
+
+
+def read_named_keys(file: Path) -> dict[str, str]:
+    """Keys from a file, one a line, and their names; # begins a comment, in a line of its own or
+    after a key and a space. A key's comment is its name where it is one word of letters, digits and
+    "._@-", 32 at most; else its number in the file is, from key-1 on. Raises: ConfigError."""
     hint = "Make one: openssl rand -hex 32"
     try:
         lines = file.read_text("utf-8").splitlines()
     except (OSError, UnicodeDecodeError) as e:
         why = e.strerror if isinstance(e, OSError) else "no text in UTF-8"
         raise ConfigError(f"cannot read the keys in {file}: {why}", hint) from None
-    said = [re.sub(r"(^|\s)#.*", "", line).strip() for line in lines]
-    rows = [(n, key) for n, key in enumerate(said, 1) if key]
-    for n, key in rows:
+    said = [re.split(r"(?:^|\s)#", line, maxsplit=1) for line in lines]
+    rows = [(n, key.strip(), *comment) for n, (key, *comment) in enumerate(said, 1) if key.strip()]
+    for n, key, *_ in rows:
         if not key.isascii() or len(key.split()) > 1:
             why = "a key has ASCII characters only, and no spaces"
             raise ConfigError(f"{file}, line {n}: {why}", hint)
-    keys = tuple(key for _, key in rows)
+    keys = dict[str, str]()
+    for _, key, *comment in rows:
+        name = "".join(comment).strip()
+        keys.setdefault(key, name if _NAME.fullmatch(name) else f"key-{len(keys) + 1}")
     if not keys or min(map(len, keys)) < _MIN_KEY_CHARS:
         raise ConfigError(f"{file} needs keys of {_MIN_KEY_CHARS} characters or more", hint)
     return keys

@@ -7,8 +7,9 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from codespec.http.dialects.base import Api
+from codespec.http.dialects.base import Api, PlainText
 from codespec.http.inbound import RequestBody
+from codespec.http.served_request import ServedRequest
 
 Scope: TypeAlias = MutableMapping[str, Any]
 Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
@@ -17,13 +18,14 @@ Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
 class HttpReply:
     """The answer to one request: whole, or as events, in the form of an API. headers: those that
-    any answer has."""
+    any answer has. served: the request, in which is noted what becomes of it."""
 
-    def __init__(self, send: Send, api: Api, body: RequestBody) -> None:
+    def __init__(self, send: Send, api: Api, body: RequestBody, served: ServedRequest) -> None:
         """body: the request's, of which nothing is left to read when the answer ends."""
         self._send, self._api, self._body = send, api, body
         self._streams = False
-        self.headers: dict[str, str] = {}
+        self.served = served
+        self.headers = {"X-Request-Id": served.shown_id}
 
     async def json(self, status: int, value: Any, headers: dict[str, str] | None = None) -> None:
         """Send a whole answer."""
@@ -32,14 +34,16 @@ class HttpReply:
     async def told(self, value: Any) -> None:
         """Send a whole answer, a string as plain text."""
         if isinstance(value, str):
-            await self._whole(200, "text/plain; charset=utf-8", value.encode(), {})
+            value = PlainText(value.encode())
+        if isinstance(value, PlainText):
+            await self._whole(200, value.media_type, value.text, {})
         else:
             await self.json(200, value)
 
     async def nothing(self, headers: dict[str, str]) -> None:
         """Send an answer without a body."""
         await self._start(204, "", headers)
-        await self._send({"type": "http.response.body", "body": b""})
+        await self._finish()
 
     async def event(self, value: Any) -> None:
         """Send an event of a stream."""
@@ -54,7 +58,7 @@ class HttpReply:
         """Send the last events."""
         for event in events:
             await self.event(event)
-        await self._send({"type": "http.response.body", "body": b""})
+        await self._finish()
 
     async def error(
         self, status: int, message: str, field: str = "", headers: dict[str, str] | None = None
@@ -65,6 +69,7 @@ class HttpReply:
         """
         error = self._api.error(status, message, field)
         if self._streams:
+            self.served.has_failed = True
             await self.end([error])
         else:
             await self.json(status, error, headers)
@@ -75,9 +80,14 @@ class HttpReply:
             await self._send({"type": "http.response.body", "body": body, "more_body": True})
             await self._body.drop()
             body = b""
+        await self._finish(body)
+
+    async def _finish(self, body: bytes = b"") -> None:
         await self._send({"type": "http.response.body", "body": body})
+        self.served.is_over = True
 
     async def _start(self, status: int, kind: str, headers: dict[str, str]) -> None:
+        self.served.status = status
         rows = {**({"Content-Type": kind} if kind else {}), **self.headers, **headers}
         pairs = [(k.replace("_", "-").lower().encode(), v.encode()) for k, v in rows.items()]
         await self._send({"type": "http.response.start", "status": status, "headers": pairs})

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections import Counter
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
@@ -22,16 +23,19 @@ from codespec.daemon.async_client import AsyncClient
 from codespec.daemon.current_client import CurrentClient
 from codespec.errors import CodespecError, InputError
 from codespec.http.access import Access, KeyRefused, Refused
+from codespec.http.access_log import AccessLog
 from codespec.http.cors import allowed_headers, preflight_headers
-from codespec.http.dialects.base import Dialect, Question, Route, Tells
+from codespec.http.dialects.base import Dialect, PlainText, Question, Route, Tells, Writes
 from codespec.http.dialects.registry import paths_beside, route_of
 from codespec.http.exchange import HttpReply, Scope, Send
 from codespec.http.field_error import FieldError
+from codespec.http.front_metrics import FrontMetrics, first_token_s
 from codespec.http.inbound import BodiesUnderWay, Receive, RequestBody, left
+from codespec.http.served_request import ServedRequest
 from codespec.http.vocabularies import Vocabularies, Vocabulary
 from codespec.http.wrong_keys import WrongKeys
 from codespec.models.resolve import name_in
-from codespec.requests import Completion, CompletionRequest, Progress
+from codespec.requests import Completion, CompletionRequest, OnProgress, Progress
 from codespec.suggest.until import Until
 from codespec.system.log_privacy import outline
 
@@ -51,8 +55,12 @@ _FAREWELL_S = 1.0
 class HttpFront:
     """The ASGI application. Use it on one event loop."""
 
-    def __init__(self, settings: Settings, access: Access) -> None:
+    def __init__(
+        self, settings: Settings, access: Access, access_log: AccessLog | None = None
+    ) -> None:
         self._access = access
+        self._access_log = access_log
+        self._metrics = FrontMetrics()
         self._daemon = CurrentClient(settings)
         self._waiting = Counter[str]()  # by key
         self._under_way = BodiesUnderWay(has_keys=len(access.keys) > 1)
@@ -61,8 +69,10 @@ class HttpFront:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         api, route, rest = route_of(scope["path"])
-        body = RequestBody(dict(scope["headers"]), receive)
-        reply = HttpReply(send, api, body)
+        headers = dict[bytes, bytes](scope["headers"])
+        body = RequestBody(headers, receive)
+        served = ServedRequest.of(api, route, scope["method"], headers)
+        reply = HttpReply(send, api, body, served)
         try:
             await self._lead(route, rest, scope, receive, body, reply)
         except Refused as e:
@@ -79,6 +89,10 @@ class HttpFront:
         except Exception as e:
             log.error("%s", outline(e))  # its message may quote source text
             await reply.error(500, f"codespec failed: {type(e).__name__}")
+        finally:
+            self._metrics.request(served, writes=isinstance(route, Writes))
+            if self._access_log is not None:
+                self._access_log.write(served)
 
     async def _lead(
         self,
@@ -101,8 +115,10 @@ class HttpFront:
             return
         is_public = isinstance(route, Tells) and route.is_public
         key = self._access.check(headers, is_public=is_public)
+        reply.served.is_known = key is not None
         if key:
-            reply.headers = allowed_headers(headers, origins)
+            reply.served.key = self._access.name_of(key)
+            reply.headers |= allowed_headers(headers, origins)
         if route is None:
             raise Refused(404, f"only {', '.join(paths_beside(scope['path']))}")
         is_get = isinstance(route, Tells) and route.method == "GET"
@@ -110,7 +126,8 @@ class HttpFront:
         if scope["method"] not in methods:
             raise Refused(405, f"only {methods[0]}", Allow=", ".join(methods))
         if isinstance(route, Tells) and is_get:
-            question = Question(self, rest=rest, is_known=key is not None)
+            accept = headers.get(b"accept", b"").decode("latin-1")
+            question = Question(self, rest=rest, is_known=key is not None, accept=accept)
             await reply.told(await route.answer(question))
             return
         assert key is not None  # nothing that takes a body is public
@@ -208,6 +225,7 @@ class HttpFront:
     async def _answer(self, dialect: Dialect, is_long: bool, reply: HttpReply) -> None:
         place = self._access.hinted if dialect.path_is_hint else self._access.place
         workspace, path = place(dialect.document)
+        reply.served.workspace = self._access.number_of(workspace)
         with self._daemon.client() as client:
             defaults = self.settings.completion
             requests = [
@@ -234,7 +252,8 @@ class HttpFront:
             elif dialect.streams:
                 await self._stream(client, dialect, request, reply)
             else:
-                await reply.json(200, dialect.answer(await _in_turn(client, requests)))
+                completions = await self._in_turn(client, requests, reply.served)
+                await reply.json(200, dialect.answer(completions))
 
     async def _stream(
         self, client: AsyncClient, dialect: Dialect, request: CompletionRequest, reply: HttpReply
@@ -247,7 +266,7 @@ class HttpFront:
             said = progress.text
             news.set()
 
-        asking = asyncio.create_task(client.ask(request, hear))
+        asking = asyncio.create_task(self._ask(client, request, reply.served, hear))
         asking.add_done_callback(lambda _: news.set())
         try:
             while True:
@@ -260,11 +279,47 @@ class HttpFront:
                 if len(text) > n_sent:
                     await reply.event(dialect.part(text[n_sent:]))
                     n_sent = len(text)
-            completion = _made(asking.result())
+            completion = asking.result()
             await reply.end(dialect.end(completion.text[n_sent:], completion))
         finally:
             asking.cancel()
             await asyncio.gather(asking, return_exceptions=True)
+
+    async def _in_turn(
+        self, client: AsyncClient, requests: Sequence[CompletionRequest], served: ServedRequest
+    ) -> list[Completion]:
+        """Answers of several requests, one after the other, within the deadline of one."""
+        loop, completions = asyncio.get_running_loop(), list[Completion]()
+        ends_s = loop.time() + _ANSWER_S
+        for request in requests:
+            left_ms = max(1.0, (ends_s - loop.time()) * 1e3)
+            asked = replace(request, deadline_ms=left_ms)
+            completions.append(await self._ask(client, asked, served))
+        return completions
+
+    async def _ask(
+        self,
+        client: AsyncClient,
+        request: CompletionRequest,
+        served: ServedRequest,
+        hear: OnProgress | None = None,
+    ) -> Completion:
+        """The completion, if a model made it in time; its figures are counted. Raises: Refused."""
+        asked_s = time.monotonic()
+        completion = await client.ask(request, hear)
+        trace = completion.trace
+        if trace.model:
+            waited_s = time.monotonic() - asked_s - trace.ms / 1e3
+            self._metrics.text(trace, waited_s)
+            served.n_read += trace.n_prompt_tokens
+            served.n_written += trace.n_tokens
+            if served.first_ms is None and trace.n_tokens:
+                first_s = asked_s - served.began_s + first_token_s(trace, waited_s)
+                served.first_ms = first_s * 1e3
+        return _made(completion)
+
+    async def metrics(self, accept: str) -> PlainText:
+        return PlainText(*self._metrics.shown(accept, await self._daemon.status()))
 
     @property
     def workspace_names(self) -> list[str]:
@@ -284,17 +339,6 @@ class HttpFront:
 async def _aside(is_long: bool, read: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
     """Read a body: beside the event loop if it is long, as that takes up to seconds."""
     return await asyncio.to_thread(read, *args, **kwargs) if is_long else read(*args, **kwargs)
-
-
-async def _in_turn(client: AsyncClient, requests: Sequence[CompletionRequest]) -> list[Completion]:
-    """Answers of several requests, one after the other, within the deadline of a single one."""
-    loop, completions = asyncio.get_running_loop(), list[Completion]()
-    ends_s = loop.time() + _ANSWER_S
-    for request in requests:
-        left_ms = max(1.0, (ends_s - loop.time()) * 1e3)
-        asked = replace(request, deadline_ms=left_ms)
-        completions.append(_made(await client.ask(asked)))
-    return completions
 
 
 def _made(completion: Completion) -> Completion:

@@ -13,6 +13,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from codespec import limits
 from codespec.config import Settings
 from codespec.http.access import Access
+from codespec.http.access_log import AccessLog
 from codespec.http.front import HttpFront
 
 _MAX_CONNECTIONS = limits.CLIENTS
@@ -92,11 +93,16 @@ class _Server(uvicorn.Server):
             await asyncio.gather(*self.server_state.tasks, return_exceptions=True)
 
 
-def serve(settings: Settings, listener: socket.socket, access: Access) -> None:
+def serve(
+    settings: Settings,
+    listener: socket.socket,
+    access: Access,
+    access_log: AccessLog | None = None,
+) -> None:
     """Answer HTTP requests until a signal ends the process."""
 
     async def run() -> None:
-        front = HttpFront(settings, access)
+        front = HttpFront(settings, access, access_log)
         front.start()
         config = uvicorn.Config(
             front,

@@ -79,6 +79,14 @@ DialectReader: TypeAlias = Callable[[bytes, str], Dialect]
 known. Raises: FieldError."""
 
 
+@dataclass(frozen=True, slots=True)
+class PlainText:
+    """An answer in text, as it is sent."""
+
+    text: bytes
+    media_type: str = "text/plain; charset=utf-8"
+
+
 class ServerState(Protocol):
     """State of the HTTP front and of the daemon behind it."""
 
@@ -112,16 +120,23 @@ class ServerState(Protocol):
         Refused while no model is ready."""
         ...
 
+    async def metrics(self, accept: str) -> PlainText:
+        """The front's counts and the daemon's figures, in the format of Prometheus that the header
+        asks for. Starts no daemon."""
+        ...
+
 
 @dataclass(frozen=True, slots=True)
 class Question:
     """A request that is answered without a completion. rest: of the path, after a route that ends
-    in "/". is_known: False for a client that showed no key on a public route."""
+    in "/". is_known: False for a client that showed no key on a public route. accept: the request's
+    header of that name."""
 
     server: ServerState
     body: bytes = b""
     rest: str = ""
     is_known: bool = True
+    accept: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,7 +151,7 @@ class Tells:
     """A route to anything else, in JSON or plain text. method: "GET", or "POST" for questions with
     a body. is_public: also for clients without a key, by GET."""
 
-    answer: Callable[[Question], Awaitable[Json | list[Json] | str]]
+    answer: Callable[[Question], Awaitable[Json | list[Json] | str | PlainText]]
     method: str = "GET"
     is_public: bool = False
 

@@ -10,7 +10,7 @@ from codespec import __version__
 from codespec.errors import CodespecError
 from codespec.http.access import Refused
 from codespec.http.bodies import ALL_THERE_IS, ChatBody, fields_of, read
-from codespec.http.dialects.base import Api, Json, Question, Tells, Writes
+from codespec.http.dialects.base import Api, Json, PlainText, Question, Tells, Writes
 from codespec.http.dialects.infill import Infill
 from codespec.http.dialects.llama_answers import settings_of
 from codespec.http.dialects.llama_completion import LlamaCompletion
@@ -52,10 +52,14 @@ async def _props(question: Question) -> Json:
         "modalities": {"vision": False, "audio": False},
         "endpoint_slots": True,
         "endpoint_props": False,
-        "endpoint_metrics": False,
+        "endpoint_metrics": True,
         "build_info": f"codespec {__version__}",
         "is_sleeping": False,
     }
+
+
+async def _metrics(question: Question) -> PlainText:
+    return await question.server.metrics(question.accept)
 
 
 async def _slots(question: Question) -> list[Json]:
@@ -130,6 +134,7 @@ API = Api(
         "/apply-template": Tells(_apply_template, "POST"),
         "/props": Tells(_props),
         "/slots": Tells(_slots),
+        "/metrics": Tells(_metrics),
         "/health": Tells(_health, is_public=True),
         "/v1/health": Tells(_health_of_both),
         **{path: Tells(partial(_not_there, "embeddings"), "POST") for path in _EMBEDDINGS},

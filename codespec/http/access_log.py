@@ -1,0 +1,84 @@
+"""The access log: a line a request, without any text of the client's.
+
+    2026-11-29T22:50:00.123Z id=4f1c client_id=- key=anna workspace=1 POST /infill 200 answered
+    in=812 out=17 first_ms=21.3 ms=64.0
+
+Fields are separated by spaces; none has a space or a control character in it.
+"""
+
+from __future__ import annotations
+
+import logging
+import sys
+from datetime import datetime, timezone
+from logging.handlers import RotatingFileHandler
+from pathlib import Path
+
+from codespec.errors import ConfigError
+from codespec.http.served_request import ServedRequest
+
+_MAX_BYTES = 10_000_000
+_N_OLD_FILES = 4
+STANDARD_ERROR = "-"
+
+
+class AccessLog:
+    """Writes to standard error, or to a file of at most 10 MB beside which four older ones stay."""
+
+    def __init__(self, where: str) -> None:
+        """where: a path, or "-" for standard error. Raises: ConfigError for a file that cannot be
+        written."""
+        try:
+            handler = (
+                logging.StreamHandler(sys.stderr)
+                if where == STANDARD_ERROR
+                else _RotatingFile(
+                    where, maxBytes=_MAX_BYTES, backupCount=_N_OLD_FILES, encoding="ascii"
+                )
+            )
+        except OSError as e:
+            raise ConfigError(
+                f"cannot write the access log {where}: {e.strerror}",
+                "Give a file in a folder that can be written, or - for standard error.",
+            ) from None
+        # Apart from the program's log and its level.
+        self._log = logging.Logger("access")
+        self._log.addHandler(handler)
+
+    def write(self, served: ServedRequest) -> None:
+        """Write the line of a request that is over."""
+        self._log.info("%s", line_of(served))
+
+    def close(self) -> None:
+        """Close the file."""
+        for handler in self._log.handlers:
+            handler.close()
+
+
+class _RotatingFile(RotatingFileHandler):
+    def _open(self):  # type: ignore[no-untyped-def]
+        stream = super()._open()
+        Path(self.baseFilename).chmod(0o600)
+        return stream
+
+
+def line_of(served: ServedRequest) -> str:
+    """The line of a request; "-" stands for what there is not."""
+    now = datetime.now(timezone.utc).isoformat(timespec="milliseconds")
+    wrote = served.first_ms is not None
+    fields = (
+        now.replace("+00:00", "Z"),
+        f"id={served.request_id}",
+        f"client_id={served.client_id or '-'}",
+        f"key={served.key or '-'}",
+        f"workspace={served.workspace or '-'}",
+        served.method,
+        served.route,
+        str(served.status or "-"),
+        served.outcome,
+        f"in={served.n_read if wrote else '-'}",
+        f"out={served.n_written if wrote else '-'}",
+        f"first_ms={'-' if served.first_ms is None else format(served.first_ms, '.1f')}",
+        f"ms={served.ms:.1f}",
+    )
+    return " ".join(fields)
