@@ -19,7 +19,7 @@ from codespec.edits.formats.registry import form_named, form_spoken
 from codespec.engine.engine_on_demand import EngineOnDemand
 from codespec.engine.turns import Turns
 from codespec.errors import CodespecError, InputError
-from codespec.models.catalogue import memory_of
+from codespec.models.entries import memory_of
 from codespec.models.resolve import name_in
 from codespec.models.split import size_of
 from codespec.requests import CompletionRequest, Paused

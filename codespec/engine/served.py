@@ -20,7 +20,7 @@ from codespec.engine.next_edits import lookups
 from codespec.engine.turns import Turns, in_one_turn
 from codespec.engine.workspace_indexes import WorkspaceIndexes
 from codespec.errors import CodespecError, ConfigError, ModelError
-from codespec.models.catalogue import memory_of
+from codespec.models.entries import memory_of
 from codespec.models.hardware import free_memory
 from codespec.models.split import size_of
 from codespec.next_edit import NextEditRequest, NextEdits, NoNextEdit

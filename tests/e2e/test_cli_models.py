@@ -21,7 +21,7 @@ from codespec.cli.doctor.model_checks import measure_speed
 from codespec.config import config_path, load_settings
 from codespec.daemon.address import resolved
 from codespec.distill.acceptance import opened
-from codespec.models import catalogue, distilled, download, library
+from codespec.models import distilled, download, entries, library
 from codespec.models.bundled_pair import BUNDLED_DRAFT, BUNDLED_TARGET, bundled
 from codespec.models.resolve import draft_path, target_path
 from codespec.rules.secrets import VERSION
@@ -289,7 +289,7 @@ def test_every_command_takes_the_names_of_the_list(
     assert CliRunner().invoke(main, [*command, "mine"]).exit_code == 0
     refused = CliRunner().invoke(main, [*command, "mnie"])
     assert (refused.exit_code, "See: codespec models list" in refused.output) == (1, True)
-    refused = CliRunner().invoke(main, [*command, catalogue.ENTRIES[0].name])
+    refused = CliRunner().invoke(main, [*command, entries.ENTRIES[0].name])
     assert "codespec models add" in refused.output
 
 

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 from codespec.cli import main
 from codespec.config import load_settings
-from codespec.models import catalogue, download, library
+from codespec.models import catalogue, download, entries, library
 from codespec.models.bundled_pair import BUNDLED_DRAFT, BUNDLED_TARGET, bundled
 from tests.hub import Hub, hub
 from tests.models_cli import config, model, ok, run
@@ -171,7 +171,7 @@ def test_an_interrupted_download_says_so(hub: Hub, monkeypatch: pytest.MonkeyPat
 def test_a_known_name_is_fetched_from_the_hub(hub: Hub) -> None:
     hub.content = bundled(BUNDLED_DRAFT).read_bytes()
     hub.stated = hashlib.sha256(hub.content).hexdigest()
-    entry = catalogue.ENTRIES[0]
+    entry = entries.ENTRIES[0]
     facts = json.loads(ok("add", entry.name, "--json"))
     assert facts["verified"]
     assert Path(facts["path"]).name == entry.file
@@ -188,7 +188,7 @@ def test_a_known_name_names_its_file_once_that_is_added(
     hub: Hub, config: Path, model: Path
 ) -> None:
     hub.content, hub.stated = bundled(BUNDLED_TARGET).read_bytes(), None
-    entry = next(e for e in catalogue.ENTRIES if not e.file.islower() and e.file)
+    entry = next(e for e in entries.ENTRIES if not e.file.islower() and e.file)
     assert f"models add {entry.name}" in run("default", entry.name).output
     ok("add", entry.name)
     path = library.downloads_folder() / entry.file

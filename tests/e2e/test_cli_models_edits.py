@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from codespec.config import load_settings
-from codespec.models import catalogue
+from codespec.models import catalogue, entries
 from codespec.models.bundled_pair import BUNDLED_TARGET, bundled
 from tests.models_cli import config as config
 from tests.models_cli import ok, run
@@ -53,12 +53,27 @@ def test_another_model_is_refused(tmp_path: Path, config: Path) -> None:
 
 
 def test_they_are_known_and_never_recommended_for_completion() -> None:
-    known = {entry.name: entry for entry in catalogue.ENTRIES if entry.for_edits}
+    known = {entry.name: entry for entry in entries.ENTRIES if entry.for_edits}
     assert {"sweep-next-edit-0.5b", "sweep-next-edit-1.5b", "zeta-2.1-q4"} <= set(known)
     best = {catalogue.recommended(catalogue.Tier("", n << 30, "")) for n in range(64)}
     assert not best & set(known.values())
-    shown = ok("recommend")
-    assert shown.count("next edits") == len(known)
-    models = json.loads(ok("recommend", "--json"))["models"]
+    models = json.loads(ok("recommend", "--no-speed", "--json"))["models"]
     assert {m["name"] for m in models if m["for_edits"]} == set(known)
     assert all(m["licence"] == "Apache-2.0" and m["memory_bytes"] for m in models if m["for_edits"])
+
+
+def test_one_is_recommended_beside_the_model_that_completes_where_both_fit() -> None:
+    for n_gib in range(1, 64):
+        room = n_gib << 30
+        tier = catalogue.Tier("", room, "")
+        completes = catalogue.recommended(tier)
+        edits = catalogue.recommended_for_edits(tier, completes)
+        taken = sum(e.memory_bytes for e in (completes, edits) if e)
+        assert taken <= room
+        assert edits is None or edits.for_edits
+    assert edits is not None
+    # A processor's time bounds each of them, its memory both together.
+    roomy = catalogue.Tier("", 2 << 30, "", room_bytes=8 << 30)
+    beside = catalogue.recommended_for_edits(roomy, catalogue.recommended(roomy))
+    assert beside is not None
+    assert beside.name == "sweep-next-edit-0.5b"

@@ -4,16 +4,20 @@ from __future__ import annotations
 
 import json
 import os
+import re
+from datetime import date
+from importlib.resources import files
 from pathlib import Path
 
 import pytest
 
-from codespec.models import catalogue, hardware
+from codespec.models import catalogue, entries, hardware
+from codespec.models.expected import ms_a_token
 from tests.models_cli import ok
 
 
 def test_recommendations_fit_the_machine() -> None:
-    gb = catalogue.GB
+    gb = entries.GB
 
     def chosen(
         memory: int, cores: int = 8, gpu: int = 0, apple: bool = False, uses_gpu: bool = True
@@ -24,7 +28,7 @@ def test_recommendations_fit_the_machine() -> None:
         if entry is None:
             return None
         assert entry.memory_bytes <= tier.memory_bytes
-        assert entry.licence == "Apache-2.0"
+        assert entry.licence.is_open
         return entry.name
 
     assert chosen(32) == "qwen2.5-coder-1.5b"
@@ -38,12 +42,43 @@ def test_recommendations_fit_the_machine() -> None:
     assert chosen(8, apple=True) == "qwen2.5-coder-1.5b"
     assert chosen(64, gpu=24, uses_gpu=False) == chosen(64)
     assert chosen(32, apple=True, uses_gpu=False) == chosen(32)
-    listed = json.loads(ok("recommend", "--json"))
+    listed = json.loads(ok("recommend", "--no-speed", "--json"))
     assert set(listed["by_machine"]) >= {"CPU", "GPU 8 GiB", "GPU 16 GiB", "GPU 24 GiB"}
     assert all(m["licence"] and m["memory_bytes"] for m in listed["models"])
-    shown = ok("recommend")
+    shown = ok("recommend", "--no-speed")
     assert "codespec models add" in shown or listed["recommended"] is None
-    assert all(entry.name in shown for entry in catalogue.ENTRIES), "whole names, to be typed"
+    assert all(entry.name in shown for entry in entries.ENTRIES), "whole names, to be typed"
+
+
+def test_every_fact_has_a_source_and_what_is_not_known_is_said() -> None:
+    for e in entries.ENTRIES:
+        assert e.source.startswith("https://")
+        date.fromisoformat(e.looked_up)
+        assert e.licence.is_open or e.licence.forbids
+        assert 0 < e.read_gb <= e.file_gb
+        assert bool(e.repo) == bool(e.file)
+    shown = ok("recommend", "--no-speed", "--all")
+    assert "not known" in shown
+    assert "https://github.com/QwenLM/Qwen3-Coder, read on" in shown
+
+
+def test_what_a_token_takes_follows_from_what_is_read_and_how_fast() -> None:
+    said = json.loads(ok("recommend", "--json"))
+    assert said["read_bytes_per_s"] > 1e6
+    by_name = {m["name"]: m for m in said["models"]}
+    dense, sparse = by_name["qwen2.5-coder-14b"], by_name["qwen3-coder-30b-a3b"]
+    assert sparse["file_gb"] > dense["file_gb"]
+    assert sparse["least_ms_a_token"] < dense["least_ms_a_token"], "part of it is read"
+    entry = next(e for e in entries.ENTRIES if e.name == "qwen2.5-coder-1.5b")
+    assert ms_a_token(entry, 5e9) == pytest.approx(entry.file_gb / 5 * 1e3)
+
+
+def test_the_pinned_llama_cpp_knows_every_architecture() -> None:
+    library = Path(str(files("llama_cpp"))) / "lib"
+    built = [f for f in library.iterdir() if re.match(r"(lib)?llama\.", f.name)]
+    known = built[0].read_bytes()
+    for e in entries.ENTRIES:
+        assert b"\0" + e.architecture.encode() + b"\0" in known, e.name
 
 
 def test_gpus_are_read_from_the_drivers_tool() -> None:
@@ -63,8 +98,8 @@ def test_a_gpu_that_this_build_cannot_use_is_said_and_not_counted(
     tool.chmod(0o755)
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setenv("CODESPEC_BACKEND", "cpu")
-    assert json.loads(ok("recommend", "--json"))["machine"].startswith("CPU")
-    assert "its GPU is left out" in ok("recommend")
+    assert json.loads(ok("recommend", "--no-speed", "--json"))["machine"].startswith("CPU")
+    assert "its GPU is left out" in ok("recommend", "--no-speed")
     monkeypatch.setattr("codespec.backends.llama.backend.gpu_backend", lambda: "cuda")
-    assert json.loads(ok("recommend", "--json"))["machine"] == "GPU 24 GiB"
-    assert "its GPU is left out" not in ok("recommend")
+    assert json.loads(ok("recommend", "--no-speed", "--json"))["machine"] == "GPU 24 GiB"
+    assert "its GPU is left out" not in ok("recommend", "--no-speed")

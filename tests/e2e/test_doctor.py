@@ -27,7 +27,7 @@ from codespec.daemon import control
 from codespec.index.build import build_index
 from codespec.index.store import Store
 from codespec.index.word_encoder import WordEncoder
-from codespec.models import catalogue
+from codespec.models import entries
 from codespec.models.bundled_pair import BUNDLED_DRAFT, BUNDLED_TARGET, bundled
 from codespec.system.folders import cache_dir
 from codespec.usage.statistics import Stats
@@ -180,7 +180,7 @@ def test_settings_that_name_no_model(project, monkeypatch):
             found = doctor(project, "--quick", code=1)
             assert any("there is no such user" in m for m in of(found, "model", "error"))
             assert of(found, "rules")
-    name = next(e.name for e in catalogue.ENTRIES if e.file)
+    name = next(e.name for e in entries.ENTRIES if e.file)
     monkeypatch.setenv("CODESPEC_MODEL_TARGET", name)
     (finding,) = [f for f in doctor(project, "--quick", code=1) if f["level"] == "error"]
     assert finding["next_step"] == f"Get it: codespec models add {name}"

@@ -90,7 +90,7 @@ def test_without_setup_nothing_happens(bare: Editor, desk: Desk) -> None:
         ("nonsense = 5", "Known: cmd,"),
         ("debounce_ms = '5'", 'option "debounce_ms" is a string; give a number'),
         ("cmd = {}", "is a list such as"),
-        ("ghost_text = 'mine'", "is 'own' or 'builtin'"),
+        ("ghost_text = 'mine'", "is 'own', 'builtin' or 'none'"),
     ],
 )
 def test_options_that_cannot_be(bare: Editor, options: str, message: str) -> None:

@@ -179,7 +179,7 @@ local function start(buf, root)
     flags = { debounce_text_changes = 5 },
     on_exit = on_exit,
     on_init = function(client)
-      if config.current.ghost_text == 'own' then
+      if config.current.ghost_text ~= 'builtin' then
         -- Else `vim.lsp.inline_completion`, where the user has it on, would draw a second one.
         client.server_capabilities.inlineCompletionProvider = nil
       end

@@ -32,8 +32,9 @@ local M = {}
 ---Milliseconds without a key before the server is asked.
 ---@field debounce_ms? integer
 ---Who draws: `'own'`, this plug-in; `'builtin'`, |vim.lsp.inline_completion| (Neovim 0.12 or newer;
----it waits 200 ms after a key).
----@field ghost_text? 'own'|'builtin'
+---it waits 200 ms after a key); `'none'`: nobody, suggestions are in the menu of blink.cmp or nvim-cmp,
+---see |codespec-menu|.
+---@field ghost_text? 'own'|'builtin'|'none'
 M.defaults = {
   cmd = nil,
   settings = {},
@@ -89,8 +90,8 @@ function M.merge(options)
   if options.cmd and not vim.islist(options.cmd) or options.cmd and #options.cmd == 0 then
     error("codespec: option \"cmd\" is a list such as { 'codespec', 'lsp' }.", 0)
   end
-  if options.ghost_text and options.ghost_text ~= 'own' and options.ghost_text ~= 'builtin' then
-    error("codespec: option \"ghost_text\" is 'own' or 'builtin'.", 0)
+  if not vim.list_contains({ 'own', 'builtin', 'none' }, options.ghost_text or 'own') then
+    error("codespec: option \"ghost_text\" is 'own', 'builtin' or 'none'.", 0)
   end
   local merged = vim.tbl_extend('force', M.defaults, options)
   merged.filetypes = vim.tbl_extend('force', M.defaults.filetypes, options.filetypes or {})
