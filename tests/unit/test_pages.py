@@ -35,7 +35,6 @@ BESIDE = ["bench/README.md", "lsp/README.md"]
 BESIDE += [f"editor-plugins/{name}README.md" for name in ("", "vscode/", "neovim/")]
 ALL = [*TOP, *DOCS, *BESIDE]
 SHORT = [*TOP, *FOR_USERS, "editor-plugins/README.md"]
-SHORT.remove("docs/models.md")
 """Pages whose paragraphs are one thought each."""
 
 

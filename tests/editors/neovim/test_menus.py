@@ -37,7 +37,8 @@ TAKE = {
 }
 INSERT = """
 local function insert()
-  vim.lsp.util.apply_text_edits({ found.items[1].textEdit }, vim.api.nvim_get_current_buf(), 'utf-8')
+  local buf = vim.api.nvim_get_current_buf()
+  vim.lsp.util.apply_text_edits({ found.items[1].textEdit }, buf, 'utf-8')
 end
 """
 SETUP = {
@@ -54,7 +55,9 @@ SETUP = {
           fuzzy = { implementation = 'lua' },
           sources = {
             default = { 'codespec' },
-            providers = { codespec = { name = 'codespec', module = 'codespec.blink', async = true } },
+            providers = {
+              codespec = { name = 'codespec', module = 'codespec.blink', async = true },
+            },
           },
           completion = { accept = { auto_brackets = { enabled = false } } },
           keymap = { preset = 'none', ['<C-y>'] = { 'select_and_accept' } },

@@ -8,20 +8,20 @@ function M.new()
   return setmetatable({}, { __index = M })
 end
 
-function M:get_trigger_characters()
+function M.get_trigger_characters()
   return menu.TRIGGERS
 end
 
 ---@param context { trigger: { kind: string } }
 ---@param callback fun(response: table)
 ---@return fun() cancel
-function M:get_completions(context, callback)
+function M.get_completions(_, context, callback)
   return menu.ask(context.trigger.kind == 'manual', function(items)
     callback({ items = items, is_incomplete_forward = true, is_incomplete_backward = true })
   end)
 end
 
-function M:execute(_, item, callback, insert)
+function M.execute(_, _, item, callback, insert)
   insert()
   menu.accepted(item)
   callback()
