@@ -62,6 +62,16 @@ class LearnedOdds:
         if counted.n_shown > MAX_HABIT:  # so that habits can change
             counted.n_shown, counted.said = counted.n_shown / 2, counted.said / 2
             counted.n_kept /= 2
+        self._learned(workspace)
+
+    def made_after_all(self, workspace: str, kind: str) -> None:
+        """Count a proposal as made that was counted as dismissed."""
+        counted = self._of(workspace).get(kind)
+        if counted is not None:
+            counted.n_kept = min(counted.n_kept + 1, counted.n_shown)
+            self._learned(workspace)
+
+    def _learned(self, workspace: str) -> None:
         self._unsaved.add(workspace)
         self._n_unsaved += 1
         if self._n_unsaved >= SAVE_EVERY:

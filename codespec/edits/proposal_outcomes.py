@@ -4,6 +4,7 @@ dismissed."""
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
+from typing import NamedTuple
 
 from codespec.documents.edit_history import LineChange
 from codespec.edits.base import LineEdit
@@ -14,18 +15,26 @@ MAX_WAITING = 16
 """Proposals of one workspace whose outcome is waited for; of older ones nothing is learned."""
 
 
+class _Waiting(NamedTuple):
+    """A proposal whose outcome is waited for. was_dismissed: it may be made after all."""
+
+    kind: str
+    chance: float
+    was_dismissed: bool = False
+
+
 class ProposalOutcomes:
     """Waits for the outcome of what was proposed, and teaches `LearnedOdds`. One thread only."""
 
     def __init__(self, learned: LearnedOdds) -> None:
         self._learned = learned
-        self._waiting: dict[str, dict[DismissedEdit, tuple[str, float]]] = {}
+        self._waiting: dict[str, dict[DismissedEdit, _Waiting]] = {}
         self._news = 0, 0
 
     def proposed(self, workspace: str, edit: LineEdit) -> None:
         """Wait for the outcome of an edit, whose probability was not corrected."""
         waiting = self._waiting.setdefault(workspace, {})
-        waiting.setdefault((edit.path, edit.old, edit.new), (edit.kind, edit.chance))
+        waiting.setdefault((edit.path, edit.old, edit.new), _Waiting(edit.kind, edit.chance))
         if len(waiting) > MAX_WAITING:
             del waiting[next(iter(waiting))]
         if len(self._waiting) > MAX_WORKSPACES:
@@ -37,15 +46,23 @@ class ProposalOutcomes:
         changes: Sequence[LineChange],
         dismissed: Collection[DismissedEdit],
     ) -> None:
-        """Learn from the changes and dismissals up to now."""
+        """Learn from the changes and dismissals up to now. What was dismissed and is made after all
+        counts as made."""
         waiting = self._waiting.get(workspace, {})
-        for edit, (kind, chance) in list(waiting.items()):
+        for edit, (kind, chance, was_dismissed) in list(waiting.items()):
             is_made = any(_makes(change, edit) for change in changes)
-            if is_made or edit in dismissed:
+            if is_made:
                 del waiting[edit]
+            if is_made and was_dismissed:
+                self._learned.made_after_all(workspace, kind)
+            elif is_made or (edit in dismissed and not was_dismissed):
                 self._learned.learn(workspace, kind, chance, is_made)
-                n_made, n_dismissed = self._news
-                self._news = n_made + is_made, n_dismissed + (not is_made)
+            else:
+                continue
+            n_made, n_dismissed = self._news
+            self._news = n_made + is_made, n_dismissed + (not is_made)
+            if not is_made:
+                waiting[edit] = _Waiting(kind, chance, True)
 
     def news(self) -> tuple[int, int]:
         """(made, dismissed): how many proposals were found to be the one or the other since this

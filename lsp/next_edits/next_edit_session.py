@@ -11,7 +11,7 @@ from itertools import count
 from typing import Protocol
 
 from codespec.config import EditsSettings, Settings
-from codespec.edits.dismissals import nearest_line
+from codespec.edits.typed_edits import Typed, typed
 from codespec.limits import FILES
 from codespec.next_edit import BARS, Dismissed, NextEdit, NextEditRequest, NextEdits, NoNextEdit
 from codespec.rules.exclusion import text_of
@@ -22,6 +22,8 @@ from codespec.usage.statistics import Stats
 
 from ..documents import Document
 from ..positions import Encoding
+from ..uris import path_of
+from .passed_over import as_dismissed, is_made, stands, without
 from .places import EditPlace, placed
 
 MAX_LISTED = 100
@@ -118,8 +120,9 @@ class NextEditSession:
         self._numbers = count(1)
         self._offers: OrderedDict[str, EditOffer] = OrderedDict()
         self._current: EditOffer | None = None
+        self._passing: EditOffer | None = None  # of which a beginning is typed, maybe elsewhere
         self._shown: OrderedDict[Dismissed, bool] = OrderedDict()  # and if it was accepted
-        self._dismissed: OrderedDict[Dismissed, None] = OrderedDict()
+        self._dismissed: OrderedDict[Dismissed, EditOffer] = OrderedDict()
         self._series = "", 0  # kind, accepted edits of it in a row
         self._accepted_last: EditOffer | None = None
         self._ahead: dict[str, tuple[NextEditRequest, asyncio.Task[NextEdits]]] = {}
@@ -195,6 +198,9 @@ class NextEditSession:
             self._offers.popitem(last=False)
         if ask.n_most == 1:
             self._current = offers[0] if offers else None
+            if self._passing is not None and self._current is not None:
+                is_same = _as_dismissed(self._passing) == _as_dismissed(self._current)
+                self._passing = None if is_same else self._passing
         why = "" if offers else found.reason or NoNextEdit.NO_PLACE.text
         return EditAnswer(tuple(offers), why, found.ms)
 
@@ -254,20 +260,33 @@ class NextEditSession:
             self._dismiss(offer)
 
     def changed(self, document: Document) -> None:
-        """The text of a document changed."""
+        """The text of a document changed. A proposal that was shown and passed over is dismissed,
+        unless the user makes the same edit by hand, there or elsewhere."""
         self._look_for_undo(document)
-        offer = self._current
-        if offer is None or document.uri not in (offer.place.uri, offer.asked.uri):
-            return
+        self._look_for_dismissed(document)
+        for offer in (self._passing, self._current):
+            if offer is not None and document.uri in (offer.place.uri, offer.asked.uri):
+                self._judge(offer, document)
+
+    def _judge(self, offer: EditOffer, document: Document) -> None:
         text, was_shown = normalise(document.text), _as_dismissed(offer) in self._shown
         if document.uri == offer.place.uri and text == offer.place.made:
-            self._current = None
+            self._let_go(offer)
             if was_shown:
                 self._accepted(offer)
             return
-        still_stands = document.uri != offer.place.uri or offer.edit.old in text
-        went_on = document.edited.line != offer.asked.line
-        if still_stands and went_on and was_shown:
+        is_there = (document.uri, document.edited.line) == (offer.asked.uri, offer.asked.line)
+        if not was_shown or (is_there and offer is not self._passing):
+            return
+        is_asked = document.uri == offer.asked.uri
+        before = offer.asked.text if is_asked else without(offer.edit, offer.place.made)
+        how = typed(before, text, offer.edit.old, offer.edit.edit.text)
+        if how is Typed.PART:
+            self._let_go(offer)
+            self._passing = offer
+        elif how is Typed.WHOLE:
+            self._let_go(offer)
+        elif document.uri != offer.place.uri or stands(offer.edit, before, text):
             self._dismiss(offer)
 
     def closed(self, uri: str) -> None:
@@ -285,10 +304,15 @@ class NextEditSession:
         if self._stats is not None:
             await asyncio.to_thread(self._stats.flush)
 
+    def _let_go(self, offer: EditOffer) -> None:
+        """Judge an offer no more."""
+        self._current = None if self._current is offer else self._current
+        self._passing = None if self._passing is offer else self._passing
+
     def _accepted(self, offer: EditOffer) -> None:
         self._dismissed.pop(_as_dismissed(offer), None)
         self._count(offer, accepted=True)
-        last, self._current = self._accepted_last, None
+        last, self._current, self._passing = self._accepted_last, None, None
         # The editor says so, and its text.
         if last is None or (last.place.uri, last.place.made) != (offer.place.uri, offer.place.made):
             kind, n_done = self._series
@@ -304,9 +328,18 @@ class NextEditSession:
             kind, n_done = self._series
             self._series, self._accepted_last = (kind, max(n_done - 1, 0)), None
 
+    def _look_for_dismissed(self, document: Document) -> None:
+        """A dismissed edit that the user makes by hand counts as made, and is dismissed no more."""
+        path = path_of(document.uri)
+        for key, offer in [each for each in self._dismissed.items() if each[0].path == path]:
+            if is_made(key, document):
+                del self._dismissed[key]
+                self._count(offer, accepted=True)
+
     def _dismiss(self, offer: EditOffer) -> None:
-        self._current, self._series = None, ("", 0)
-        self._dismissed[_as_dismissed(offer)] = None
+        self._let_go(offer)
+        self._series = "", 0
+        self._dismissed[_as_dismissed(offer)] = offer
         if len(self._dismissed) > FILES:
             self._dismissed.popitem(last=False)
 
@@ -333,10 +366,7 @@ class NextEditSession:
 
 
 def _as_dismissed(offer: EditOffer) -> Dismissed:
-    edit, made = offer.edit.edit, offer.place.made
-    above, below = made[: edit.start], made[edit.start + len(edit.text) :]
-    around = nearest_line(reversed(above.split("\n"))), nearest_line(below.split("\n"))
-    return Dismissed(offer.edit.path, offer.edit.old, edit.text, *around)
+    return as_dismissed(offer.edit, offer.place.made)
 
 
 def _is_same(ahead: NextEditRequest, asked: NextEditRequest) -> bool:

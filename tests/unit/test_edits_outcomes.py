@@ -44,6 +44,22 @@ def test_a_dismissed_edit_counts_once(learned: LearnedOdds) -> None:
     assert chance(learned) == once
 
 
+def test_a_dismissed_edit_that_is_made_after_all_counts_as_made(learned: LearnedOdds) -> None:
+    outcomes = ProposalOutcomes(learned)
+    outcomes.proposed("/w", EDIT)
+    outcomes.seen("/w", [], {KEY})
+    outcomes.seen("/w", [], {KEY})
+    assert chance(learned) < 0.5
+    made = LineChange(EDIT.path, 4, EDIT.old, EDIT.new, 1)
+    outcomes.seen("/w", [made], ())
+    assert outcomes.news() == (1, 1)
+    by_hand = LearnedOdds()
+    by_hand.learn("/w", EDIT.kind, EDIT.chance, made=True)
+    assert chance(learned) == chance(by_hand)
+    outcomes.seen("/w", [made], ())
+    assert outcomes.news() == (0, 0)
+
+
 def test_nothing_is_learned_of_what_was_not_proposed_or_is_still_open(
     learned: LearnedOdds,
 ) -> None:
