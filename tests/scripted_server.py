@@ -134,6 +134,7 @@ def scripted_server(
 
     class Quiet(ThreadingHTTPServer):
         daemon_threads = True
+        request_queue_size = 64
 
         def handle_error(self, request: Any, client_address: Any) -> None:
             pass

@@ -282,6 +282,9 @@ def test_text_that_was_shown_is_not_asked_for_again(opens: Opens) -> None:
     )
     assert (done.text, done.finish) == ("rst()\n    se", "deadline")
     assert len(server.asked(COMPLETIONS)) == 1
+    for _ in range(2):
+        assert engine.notice == ""
+        engine.complete(replace(ASKED, verbatim=True, prefix=f"x = 1\n{BEFORE}"))
     assert engine.notice.startswith(F.CUT_OFF.text)
 
 

@@ -107,9 +107,23 @@ def test_what_lasts_is_not_tried_again(failure: ServerFailure) -> None:
 
 
 def test_nothing_is_tried_again_after_text() -> None:
-    server = Script([b"x = ", F.CUT_OFF], [b"never"])
+    server = Script([b"x = ", F.CUT_OFF], [b"y"])
     assert server.said() == (b"x = ", "deadline"), "what is finished of it counts"
-    assert (server.n_asked, server.breaker.trouble) == (1, F.CUT_OFF.text)
+    assert (server.n_asked, server.breaker.trouble) == (1, ""), "another engine may answer next"
+    assert server.said() == (b"y", "stop")
+
+
+def test_a_server_that_finishes_no_answer_is_left_alone() -> None:
+    cut: list[Step] = [b"x = ", F.CUT_OFF]
+    server = Script(cut, cut, [b"y"], cut, cut, cut, [b"never"])
+    for _ in range(5):
+        server.said()
+        assert server.breaker.trouble == ""
+    server.said()
+    assert server.breaker.trouble == F.CUT_OFF.text
+    with pytest.raises(ServerError):
+        server.said()
+    assert server.n_asked == 6
 
 
 def test_nothing_is_tried_again_beyond_the_deadline() -> None:

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 
 from codespec.backends.generators import Stream, UnavailableError
 from codespec.reasons import Reason
@@ -135,6 +136,7 @@ class CircuitBreaker:
         self._clock = clock
         self._lock = threading.Lock()
         self._n_few = 0
+        self._n_cut = 0
         self._n_pauses = 0
         self._pause: _Pause | None = None
         self._error: ServerError | None = None
@@ -155,11 +157,23 @@ class CircuitBreaker:
                 raise self._error
             self._pause.is_tried = True
 
-    def succeeded(self) -> None:
-        """End a request that was answered."""
+    def heard(self) -> None:
+        """Note that a request is being answered."""
         with self._lock:
             self._n_few = self._n_pauses = 0
             self._pause = self._error = None
+
+    def succeeded(self) -> None:
+        """End a request that was answered."""
+        self._n_cut = 0
+        self.heard()
+
+    def cut_off(self, error: ServerError) -> None:
+        """End a request that failed after some text. One of several engines behind an address may
+        have ended: the others answer at once. So several in a row are needed."""
+        self._n_cut += 1
+        if self._n_cut >= _N_FEW:
+            self.failed(error)
 
     def failed(self, error: ServerError, is_sure: bool = True) -> None:
         """End a request that failed. is_sure: False where that may be due to the request: several
@@ -213,13 +227,14 @@ def guarded(
                             return end.value
                         if not has_text:  # at once: who asked may leave at any piece
                             has_text, outcome = True, _nothing
-                            breaker.succeeded()
+                            breaker.heard()
                         yield piece
             except ServerError as e:
                 is_early = e.failure is _F.SILENT and clock() - began_s < SILENT_S
                 is_sure = e.failure is not _F.REFUSED and not is_early
                 outcome = _failing(breaker, e, is_sure)
                 if has_text:
+                    outcome = partial(breaker.cut_off, e)
                     return "deadline"
                 pause_s = max(RETRY_S, e.retry_after_s)
                 if is_again or not e.failure.may_pass or cancelled() or pause_s >= left_s():

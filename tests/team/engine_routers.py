@@ -1,0 +1,123 @@
+"""Programs before several engines, installed once a machine: HAProxy as docs/team has it, and
+vllm-router."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+from tests.editors import debian, install
+
+ROOT = Path(__file__).parents[2]
+HAPROXY_FILE = ROOT / "docs" / "team" / "haproxy.cfg"
+VLLM_ROUTER = "vllm-router==0.1.17"
+VLLM_ROUTER_OPTIONS = (
+    *("--policy", "consistent_hash", "--cb-failure-threshold", "1"),
+    *("--retry-max-retries", "3", "--retry-initial-backoff-ms", "50"),
+    *("--health-check-interval-secs", "1", "--health-check-timeout-secs", "2"),
+    *("--health-failure-threshold", "2", "--health-success-threshold", "1"),
+    *("--cb-timeout-duration-secs", "2", "--request-timeout-secs", "30"),
+)
+"""Its options, those of docs/team-operation.md."""
+_READY_S = 60.0
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+def haproxy() -> tuple[str, dict[str, str]]:
+    """(program, environment): this machine's, or Debian's in the cache folder. Raises:
+    install.Unavailable."""
+    if found := shutil.which("haproxy"):
+        return found, dict(os.environ)
+    folder = install.cached("haproxy", debian, lambda into: debian.unpack(["haproxy"], into))
+    environment = {**os.environ, "LD_LIBRARY_PATH": debian.library_path(folder)}
+    return str(folder / "usr" / "sbin" / "haproxy"), environment
+
+
+def haproxy_file(ports: Sequence[int], listens: str) -> str:
+    """The text of docs/team/haproxy.cfg for these engines. listens: its line "bind"."""
+    text = HAPROXY_FILE.read_text()
+    text = re.sub(r"(?m)^    (user|group) .*\n", "", text)  # it is not started by root
+    text = re.sub(r"(?m)^    bind .*$", f"    bind {listens}", text)
+    text, n = re.subn(r"(?m)^    server .*\n", "", text)
+    assert n == 3
+    servers = [f"    server engine{port} 127.0.0.1:{port}\n" for port in ports]
+    return text + "".join(servers)
+
+
+def check_haproxy(file: Path) -> str:
+    """Check a file. Returns: the output. Raises: AssertionError where HAProxy refuses it."""
+    program, environment = haproxy()
+    done = subprocess.run(
+        [program, "-c", "-f", str(file)], env=environment, capture_output=True, text=True
+    )
+    said = done.stdout + done.stderr
+    assert done.returncode == 0, said
+    return said
+
+
+def vllm_router() -> str:
+    """The program, in an environment of its own. Raises: install.Unavailable."""
+
+    def build(folder: Path) -> None:
+        install.run([sys.executable, "-m", "venv", "--clear", str(folder)])
+        pip = [str(folder / "bin" / "python"), "-m", "pip", "--quiet", "install"]
+        install.run([*pip, VLLM_ROUTER])
+
+    return str(install.cached("vllm-router", VLLM_ROUTER, build) / "bin" / "vllm-router")
+
+
+@contextmanager
+def routed(kind: str, ports: Sequence[int], folder: Path, key: str = "") -> Generator[str]:
+    """Run a router of this kind before engines, and yield its URL. folder: of its files. key: that
+    engines want."""
+    port = free_port()
+    environment: Mapping[str, str] = os.environ
+    if kind == "haproxy":
+        file = folder / "haproxy.cfg"
+        file.write_text(haproxy_file(ports, f"127.0.0.1:{port}"))
+        program, environment = haproxy()
+        command = [program, "-db", "-f", str(file)]
+    else:
+        urls = [f"http://127.0.0.1:{engine}" for engine in ports]
+        command = [
+            *(vllm_router(), "--host", "127.0.0.1", "--port", str(port)),
+            *("--prometheus-port", str(free_port()), "--worker-urls", *urls),
+            *("--worker-startup-check-interval", "1", *VLLM_ROUTER_OPTIONS),
+        ]
+    with (folder / f"{kind}.log").open("wb") as log:
+        process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
+        try:
+            url = f"http://127.0.0.1:{port}"
+            _wait(f"{url}/v1/models", process, key)
+            yield url
+        finally:
+            process.terminate()
+            process.wait()
+
+
+def _wait(url: str, process: subprocess.Popen[bytes], key: str) -> None:
+    until = time.monotonic() + _READY_S
+    while True:
+        assert process.poll() is None, "the router has ended: see its log"
+        try:
+            asked = urllib.request.Request(url, headers={"Authorization": f"Bearer {key}"})
+            with urllib.request.urlopen(asked, timeout=5):
+                return
+        except (OSError, urllib.error.URLError):
+            assert time.monotonic() < until
+            time.sleep(0.1)
