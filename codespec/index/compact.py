@@ -88,7 +88,7 @@ def compact(
     writer = SegmentWriter(store)
     for entry in to_rewrite:
         try:
-            for content in _contents(store, entry, live):
+            for content in contents_of(store, entry, live):
                 writer.add(*content)
                 if writer.is_full:
                     result += writer.flush()
@@ -97,7 +97,7 @@ def compact(
     return dead[-MAX_DEAD_SEGMENTS:] + result + writer.flush()
 
 
-def _contents(
+def contents_of(
     store: Store, entry: SegmentEntry, live: Collection[str]
 ) -> Iterator[tuple[str, list[Tokens], list[Symbol]]]:
     """(key, tokens of each document, symbols) of the live contents of a segment. Blocks are checked

@@ -75,6 +75,14 @@ class _OpenSegment:
         """Name of the content that a document is a part of."""
         return self.keys[int(np.searchsorted(self.first_docs, doc, "right")) - 1]
 
+    def parts(self, key: str) -> list[Tokens] | None:
+        """Tokens of each document of a content; None where it is not here."""
+        place = self._place.get(key)
+        if place is None:
+            return None
+        first, end = self.first_docs[place : place + 2]
+        return [self.native.doc_tokens(doc) for doc in range(int(first), int(end))]
+
     def without(self, keys: Collection[str]) -> Dead | None:
         """Dead documents of the segment, with those of the contents `keys` among them. None: all
         are live."""
@@ -106,11 +114,16 @@ class WorkspaceIndex:
 
         Raises: ConfigError for a cache folder whose name is not valid.
         """
+        return cls.of(Store(os.path.realpath(root), tokenizer_hash))
+
+    @classmethod
+    def of(cls, store: Store) -> WorkspaceIndex | None:
+        """`open` for an index wherever it is kept."""
         try:
-            index = cls(Store(os.path.realpath(root), tokenizer_hash))
+            index = cls(store)
         except IndexCorruptError:
             return None
-        index._store.mark_used()
+        store.mark_used()
         return index
 
     def refresh(self) -> bool:
@@ -182,6 +195,18 @@ class WorkspaceIndex:
                 if rank > best_rank:
                     best, best_rank = IndexMatch(proposal, segment), rank
         return best
+
+    def content(self, key: str) -> list[Tokens]:
+        """The tokens of each part of a content; none for one that is not here, or is damaged."""
+        for segment in self._segments:
+            try:
+                parts = segment.parts(key)
+            except DamagedSegmentError:
+                self._drop(segment)
+                return self.content(key)
+            if parts is not None:
+                return parts
+        return []
 
     def token_after(self, tokens: Tokens) -> int | None:
         """A token that follows all of these in the text of a file, the most frequent one; None
@@ -261,6 +286,11 @@ class WorkspaceIndex:
     def folder(self) -> Path:
         """The folder of the index."""
         return self._store.folder
+
+    @property
+    def is_deleted(self) -> bool:
+        """True if there is no manifest on disk any more."""
+        return self._store.generation is None
 
     @property
     def generation(self) -> FileState:

@@ -121,11 +121,15 @@ class Store:
     """The index folder of one workspace and tokenizer. Methods that write need the `writing`
     lock."""
 
-    def __init__(self, root: str, tokenizer_hash: str) -> None:
-        """root: absolute, links resolved. Creates nothing."""
+    def __init__(self, root: str, tokenizer_hash: str, folder: Path | None = None) -> None:
+        """root: absolute, links resolved. folder: of the index; None: in the cache folder. Creates
+        nothing."""
         self.root = root
         self.tokenizer_hash = tokenizer_hash
-        self.folder = cache_path() / "index" / _short_hash(root) / _short_hash(tokenizer_hash)
+        self._is_cached = folder is None
+        if folder is None:
+            folder = cache_path() / "index" / _short_hash(root) / _short_hash(tokenizer_hash)
+        self.folder = folder
         self.manifest_path = self.folder / MANIFEST
 
     @contextlib.contextmanager
@@ -150,6 +154,8 @@ class Store:
     def make_folder(self) -> Path:
         """Make the folder, private to the user, if it is not there yet. Raises: OSError;
         ConfigError if a folder of another user stands in its place."""
+        if not self._is_cached:
+            return private_folder(self.folder)
         above = cache_dir()
         for folder in (above / "index", self.folder.parent, self.folder):
             try:

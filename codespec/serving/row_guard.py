@@ -95,6 +95,18 @@ class RowGuard:
         counters.most_ms = max(counters.most_ms, took_ms)
         return chains
 
+    def do(self, work: Callable[[], None]) -> None:
+        """Have the drafter's thread do something between two steps. Returns at once."""
+
+        def done() -> None:
+            try:
+                work()
+            except Exception as e:
+                self._counters.n_failed += 1
+                self._warn(f"raised {type(e).__name__}")
+
+        self._calls.put(_Call(done))
+
     def _asked(self, rows: Sequence[RowState], live: Iterable[Hashable]) -> list[list[int]] | None:
         if not self._is_ready():
             self._counters.n_left_out += 1

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import logging
+import re
 from collections import Counter, OrderedDict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
@@ -13,12 +15,16 @@ from codespec.drafters.planner_weights import source_names
 from codespec.drafters.planners import prior
 from codespec.index.reader import WorkspaceIndex
 from codespec.native import Calibration, Segment
+from codespec.serving.tenants.tenant_store import workspace_store
 from codespec.types import Source, Tokens
 
 log = logging.getLogger(__name__)
 
 MOST_LEARNING = 256
 """Most workspaces whose calibration is kept, up to 200 KB each; those used last."""
+MOST_OPEN = 256
+"""Most workspaces of tenants whose indexes are open; those used last."""
+_OF_TENANT = re.compile("([0-9a-f]{32})/([0-9a-f]{32})?")
 
 _WINDOW = 32
 """Tokens of a piece of a document by which its stored copy is found."""
@@ -62,6 +68,8 @@ class ServedWorkspaces:
         newer ones as they are made.
     kinds, tokenizer_hash: of the target's vocabulary.
     n_params: parameters of the target, see `planners.prior`.
+    tenants: folder of tenants' workspaces, whose ids are "tenant/workspace", as the server writes
+        them; None for none.
     """
 
     def __init__(
@@ -70,12 +78,15 @@ class ServedWorkspaces:
         kinds: npt.NDArray[np.uint8],
         tokenizer_hash: str,
         n_params: int,
+        tenants: Path | None = None,
     ) -> None:
         self._roots = dict(roots)
         self._kinds = kinds
         self._hash = tokenizer_hash
         self._start = prior(n_params)
+        self._tenants = tenants
         self._indexes: dict[str, WorkspaceIndex | None] = {}
+        self._of_tenants: OrderedDict[str, WorkspaceIndex] = OrderedDict()
         self._calibrations: OrderedDict[str, Calibration] = OrderedDict()
 
     def segments(
@@ -93,7 +104,7 @@ class ServedWorkspaces:
 
     def calibration(self, workspace: str) -> Calibration:
         """The calibration of a workspace; all that are unknown share one."""
-        name = workspace if workspace in self._roots else ""
+        name = workspace if workspace in self._roots or self._is_of_tenant(workspace) else ""
         known = self._calibrations.pop(name, None)
         if known is None:
             start = self._start.state(source_names())
@@ -107,11 +118,38 @@ class ServedWorkspaces:
         """The index of a workspace; None for an unknown one, or where there is no sound one yet."""
         root = self._roots.get(workspace)
         if root is None:
-            return None
+            return self._index_of_tenant(workspace)
         known = self._indexes.get(workspace)
         if known is None:
             known = self._indexes[workspace] = WorkspaceIndex.open(root, self._hash)
         return known
+
+    def _is_of_tenant(self, workspace: str) -> bool:
+        return self._tenants is not None and _OF_TENANT.fullmatch(workspace) is not None
+
+    def _index_of_tenant(self, workspace: str) -> WorkspaceIndex | None:
+        named = _OF_TENANT.fullmatch(workspace)
+        if self._tenants is None or named is None or not named[2]:
+            return None
+        known = self._of_tenants.pop(workspace, None)
+        if known is None:
+            known = WorkspaceIndex.of(
+                workspace_store(self._tenants, named[1], named[2], self._hash)
+            )
+        elif known.is_deleted:
+            self.forget([workspace])
+            return None
+        if known is not None:
+            self._of_tenants[workspace] = known
+            if len(self._of_tenants) > MOST_OPEN:
+                self._of_tenants.popitem(last=False)
+        return known
+
+    def forget(self, workspaces: Iterable[str]) -> None:
+        """Close the indexes of these workspaces of tenants, and forget what was learned there."""
+        for workspace in workspaces:
+            self._of_tenants.pop(workspace, None)
+            self._calibrations.pop(workspace, None)
 
     def open_all(self) -> list[str]:
         """Open all indexes. Returns: ids of workspaces without one for this vocabulary."""

@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from codespec.backends.remote.json_vocabulary import bytes_of
+from codespec.backends.remote.json_vocabulary import bytes_of, hash_of
 from codespec.context.families import family_in
 from codespec.drafters.token_kinds import kind_of
 from codespec.errors import ModelError
@@ -79,6 +79,14 @@ class TokenizerFile:
         for key in ("gpt2", self._splitting, *texts):
             digest.update(key.encode() + b"\0")
         return digest.hexdigest()
+
+    @cached_property
+    def json_hash(self) -> str:
+        """Identity of the vocabulary for those who read the same file, see `JsonVocabulary`."""
+        texts = [""] * (1 + max(self._ids.values()))
+        for text, token in self._ids.items():
+            texts[token] = text
+        return hash_of(texts)
 
     @cached_property
     def fim(self) -> FimTokens | None:

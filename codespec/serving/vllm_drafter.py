@@ -32,6 +32,7 @@ from codespec.serving.lookup_rows import LookupRows
 from codespec.serving.row_guard import RowGuard
 from codespec.serving.rows import RequestPlace, RowState
 from codespec.serving.served_workspaces import ServedWorkspaces
+from codespec.serving.tenants.tenant_settings import TenantSettings
 from codespec.serving.tokenizer_file import TokenizerFile
 
 log = logging.getLogger("vllm.codespec")
@@ -40,6 +41,8 @@ VERSION = "0.32.0"
 """The version of vLLM that this was tested with."""
 VARIABLE = "CODESPEC_SERVING"
 """Environment variable with the settings, as JSON."""
+PLUGIN = "codespec"
+"""Name of our endpoint plug-in, see `vllm_endpoint`."""
 _LOG_EVERY_S = 60.0
 _MOST_FRAMES = 8
 
@@ -64,6 +67,8 @@ class ServingSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
     """Tokens of a step -> its cost, in any unit where `learns_cost` is off."""
     learns_cost: bool = True
     """Refine the curve by the time of the engine's steps."""
+    tenants: TenantSettings | None = None
+    """Tenants that send workspaces, by their keys; None: whoever may send requests is one."""
     splitting: Name = "qwen2"
     """Pre-tokenisation of the model, as its GGUF file names it: a part of an index's name."""
 
@@ -71,9 +76,27 @@ class ServingSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
 def settings_from(environment: Mapping[str, str]) -> ServingSettings:
     """Raises: ConfigError."""
     try:
-        return msgspec.json.decode(environment.get(VARIABLE, "{}"), type=ServingSettings)
+        found = msgspec.json.decode(environment.get(VARIABLE, "{}"), type=ServingSettings)
     except msgspec.DecodeError as e:
         raise ConfigError(f"{VARIABLE}: {e}", "docs/team-server.md lists its fields.") from e
+    if found.tenants is None:
+        return found
+    if found.workspaces or found.default:
+        raise ConfigError(
+            f"{VARIABLE}: workspaces and default are of every client, so they go without tenants",
+            "Have a client send these workspaces, with the key of the tenant that may use them.",
+        )
+    if not os.path.isabs(found.tenants.folder) or not os.path.isabs(found.tenants.keys):
+        raise ConfigError(
+            f"{VARIABLE}: tenants.folder and tenants.keys are no whole paths",
+            "Give the whole paths.",
+        )
+    if PLUGIN not in environment.get("VLLM_PLUGINS", "").split(","):
+        raise ConfigError(
+            f"{VARIABLE} names tenants, but nothing would ask for their keys",
+            f"Set VLLM_PLUGINS={PLUGIN}, by which vLLM loads what does.",
+        )
+    return found
 
 
 class VllmDrafter:
@@ -89,8 +112,13 @@ class VllmDrafter:
         self._counters = RowCounters()
         n_vocab = int(model.get_vocab_size())
         vocabulary = TokenizerFile(Path(model.model), n_vocab, settings.splitting)
-        workspaces = ServedWorkspaces(
-            settings.workspaces, vocabulary.kinds, vocabulary.hash, _n_params(model, n_vocab)
+        tenants = settings.tenants
+        workspaces = self._workspaces = ServedWorkspaces(
+            settings.workspaces,
+            vocabulary.kinds,
+            vocabulary.hash,
+            _n_params(model, n_vocab),
+            None if tenants is None else Path(tenants.folder),
         )
         self._cost = BatchCost(CostCurve(settings.curve, is_prior=True), settings.learns_cost)
         self._guard = RowGuard(
@@ -114,6 +142,10 @@ class VllmDrafter:
                 " this was tested with vLLM %s",
                 VERSION,
             )
+
+    def forget(self, workspaces: Sequence[str]) -> None:
+        """Let go of workspaces that their tenants deleted. For any thread."""
+        self._guard.do(lambda: self._workspaces.forget(workspaces))
 
     def load_model(self, *_: Any, **__: Any) -> None:
         """Nothing to load; called by vLLM."""

@@ -63,8 +63,7 @@ class JsonVocabulary(Model):
         self._pieces = [b"" if t in added else bytes_of(t) for t in self._texts]
         self._byte_ids = {p[0]: i for i, p in enumerate(self._pieces) if len(p) == 1}
         self.n_vocab = len(self._texts)
-        digest = hashlib.blake2b("\0".join(self._texts).encode(), digest_size=10)
-        self.hash = digest.hexdigest()
+        self.hash = hash_of(self._texts)
         family = family_in(texts, str(path))
         fim = None if family is None else family.tokens(texts)
         ends = {added[text] for text in _ENDS if text in added} | ends_in(added)
@@ -114,6 +113,11 @@ class JsonVocabulary(Model):
 
     def decode(self, tokens: Tokens | Sequence[int]) -> bytes:
         return b"".join(self.piece(int(t)) for t in tokens)
+
+
+def hash_of(texts: Sequence[str]) -> str:
+    """Identity of a vocabulary. texts: of its tokens, by id, "" for those without one."""
+    return hashlib.blake2b("\0".join(texts).encode(), digest_size=10).hexdigest()
 
 
 def _malformed(path: Path) -> ModelError:

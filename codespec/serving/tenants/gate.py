@@ -1,0 +1,144 @@
+"""The gate before an engine's HTTP API: nobody comes in without a tenant's key, and the engine is
+told by the gate alone whose request it has.
+
+It is a middleware of ASGI, so that whatever routes the engine has, no other way leads to them.
+"""
+
+from __future__ import annotations
+
+import hmac
+import secrets
+import time
+from pathlib import Path
+
+from codespec.errors import ConfigError
+from codespec.limits import BODY_BYTES
+from codespec.serving.tenants.exchange import (
+    AnswerError,
+    App,
+    GoneError,
+    Receive,
+    Scope,
+    Send,
+    TenantExchange,
+)
+from codespec.serving.tenants.request_fields import (
+    FILE_HEADER,
+    WORKSPACE_HEADER,
+    FieldsError,
+    RequestOrigin,
+    opaque,
+    rewritten,
+)
+from codespec.serving.tenants.tenant_keys import TenantKeys, tenant_id
+from codespec.serving.tenants.workspace_routes import ROOT, WorkspaceRoutes
+
+OPEN = (("GET", "/health"),)
+"""Requests that need no key: whether the engine works, for routers and proxies."""
+PASSED = (
+    ("GET", "/metrics"),
+    ("GET", "/v1/models"),
+    ("GET", "/version"),
+    ("POST", "/detokenize"),
+    ("POST", "/tokenize"),
+)
+"""Requests that the engine gets as they are; they reach no request of anybody."""
+WRITTEN = ("/v1/chat/completions", "/v1/completions")
+"""Routes whose bodies are rewritten. Any other one is not there."""
+USED_S = 60.0
+"""Seconds between two notes that a workspace is in use."""
+_NOT_PASSED = frozenset((WORKSPACE_HEADER, FILE_HEADER, b"authorization"))
+_MOST_USED = 4096
+
+
+class GateDesk:
+    """State of the gate, which its middleware shares with who opens it.
+
+    Raises: ConfigError for keys that cannot be used.
+    """
+
+    def __init__(self, keys: TenantKeys) -> None:
+        self.keys = keys
+        self.routes: WorkspaceRoutes | None = None
+        """None until the engine's vocabulary is known: no workspaces are taken before."""
+        # Another one after each start: nobody can say what an engine's prefixes were salted with.
+        self._secret = secrets.token_bytes(32)
+        self._used_s: dict[tuple[str, str], float] = {}
+
+    def origin(self, tenant: str, workspace: str, file: str) -> RequestOrigin:
+        salt = hmac.new(self._secret, tenant.encode(), "sha256").hexdigest()
+        return RequestOrigin(tenant, salt, workspace, file)
+
+    def use(self, origin: RequestOrigin) -> None:
+        """Note now and then that a workspace is in use."""
+        key, now = (origin.tenant, origin.workspace), time.monotonic()
+        if self.routes is None or not origin.workspace:
+            return
+        if now - self._used_s.get(key, -USED_S) < USED_S:
+            return
+        if len(self._used_s) >= _MOST_USED:
+            self._used_s.clear()
+        self._used_s[key] = now
+        self.routes.use(*key)
+
+
+class Gate:
+    """Middleware: the application behind it gets requests of tenants alone."""
+
+    def __init__(self, app: App, desk: GateDesk) -> None:
+        self._app = app
+        self._desk = desk
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan":
+            await self._app(scope, receive, send)
+        elif scope["type"] == "websocket":
+            await receive()
+            await send({"type": "websocket.close", "code": 1008})
+        elif scope["type"] == "http":
+            exchange = TenantExchange(scope, receive, send)
+            try:
+                await self._answer(exchange)
+            except AnswerError as e:
+                await exchange.refuse(e)
+            except GoneError:
+                return
+
+    async def _answer(self, exchange: TenantExchange) -> None:
+        asked = exchange.method, exchange.path
+        if asked in OPEN:
+            await self._app(exchange.scope, exchange.receive, exchange.send)
+            return
+        name = self._desk.keys.tenant(exchange.headers(b"authorization"))
+        if name is None:
+            raise AnswerError(401, "a key is needed: Authorization: Bearer KEY")
+        tenant = tenant_id(name)
+        if exchange.path.startswith(ROOT):
+            if self._desk.routes is None:
+                raise AnswerError(503, "the server takes no workspaces yet")
+            await self._desk.routes.answer(exchange, tenant)
+        elif asked in PASSED:
+            await self._app(exchange.scope, exchange.receive, exchange.send)
+        elif exchange.method == "POST" and exchange.path in WRITTEN:
+            await self._complete(exchange, tenant)
+        else:
+            raise AnswerError(404, "this server has no such route")
+
+    async def _complete(self, exchange: TenantExchange, tenant: str) -> None:
+        workspace, file = map(opaque, map(exchange.header, (WORKSPACE_HEADER, FILE_HEADER)))
+        origin = self._desk.origin(tenant, workspace, file)
+        try:
+            body = rewritten(await exchange.body(BODY_BYTES), origin)
+        except FieldsError as e:
+            raise AnswerError(400, str(e)) from None
+        self._desk.use(origin)
+        scope, receive = exchange.with_body(body, _NOT_PASSED)
+        await self._app(scope, receive, exchange.send)
+
+
+def desk_of(keys: str) -> GateDesk:
+    """A desk with the keys of a file. Raises: ConfigError."""
+    path = Path(keys).expanduser()
+    if not path.is_absolute():
+        raise ConfigError(f"tenants.keys: {keys} is no whole path", "Give the whole path.")
+    return GateDesk(TenantKeys(path))
