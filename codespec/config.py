@@ -103,6 +103,9 @@ class ServerSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
     family: Name = ""
     """Name of the model's fill-in-the-middle format, such as "qwen", where its vocabulary is
     unknown; empty: told by the model's name."""
+    share_workspace: bool = False
+    """Send the server the tokens of your workspace's index, where it drafts from what it is sent:
+    all files that are indexed, without what looks like a secret."""
     allow_unencrypted: bool = False
     """Send your text, and the key, over the network by plain http, where anybody on the way can
     read and change it."""

@@ -21,7 +21,7 @@ import uvicorn
 from codespec.backends.fake import ByteTokenizer
 from codespec.backends.remote.token_batches import key_of, packed
 from codespec.serving.tenants.content_check import ContentCheck
-from codespec.serving.tenants.gate import Gate, GateDesk
+from codespec.serving.tenants.tenant_gate import Gate, GateDesk
 from codespec.serving.tenants.tenant_keys import TenantKeys
 from codespec.serving.tenants.tenant_settings import TenantSettings
 from codespec.serving.tenants.tenant_store import TenantStore

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from codespec.serving.tenants.content_check import ContentCheck
-from codespec.serving.tenants.gate import Gate, GateDesk, desk_of
+from codespec.serving.tenants.tenant_gate import Gate, GateDesk, desk_of
 from codespec.serving.tenants.tenant_store import TenantStore
 from codespec.serving.tenants.workspace_routes import WorkspaceRoutes
 from codespec.serving.tokenizer_file import TokenizerFile
@@ -26,7 +26,7 @@ log = logging.getLogger("vllm.codespec")
 
 
 class EndpointPlugin:
-    """As vLLM's protocol of that name. vLLM logs what the constructor raises and goes on without
+    """vLLM's protocol of that name. vLLM logs what the constructor raises and goes on without
     the plug-in, so all that may fail is done later, where it ends the start."""
 
     name = PLUGIN

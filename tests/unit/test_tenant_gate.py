@@ -12,8 +12,8 @@ from typing import Any
 import pytest
 
 from codespec.errors import ConfigError
-from codespec.serving.tenants.gate import desk_of
 from codespec.serving.tenants.request_fields import FieldsError, RequestOrigin, rewritten
+from codespec.serving.tenants.tenant_gate import desk_of
 from codespec.serving.tenants.tenant_keys import TenantKeys, tenant_id
 from tests.tenants import BLUE, RED, TenantServer, opaque, tenant_server
 

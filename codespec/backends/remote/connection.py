@@ -82,7 +82,8 @@ class ServerClient:
         cancelled: Callable[[], bool] = lambda: False,
         headers: Mapping[str, str] = _NONE,
     ) -> ServerAnswer:
-        """A whole answer, of any status. body: becomes JSON; None for a GET. headers: sent beside
+        """A whole answer, of any status. body: bytes as they are, else it becomes JSON; None for
+        a GET. headers: sent beside
         those of every request.
 
         Raises: ServerError, AbandonedError.
@@ -134,16 +135,19 @@ class ServerClient:
         more: Mapping[str, str],
         ends_at: float | None = None,
     ) -> Generator[tuple[_Connection, h11.Response]]:
-        raw = b"" if body is None else msgspec.json.encode(body)
+        is_raw = isinstance(body, bytes)
+        raw = b"" if body is None else body if is_raw else msgspec.json.encode(body)
         headers = {"Host": self.address.authority, "Accept": "*/*", **more, **self._headers}
         if body is not None:
-            headers |= {"Content-Type": "application/json", "Content-Length": str(len(raw))}
+            kind = "application/octet-stream" if is_raw else "application/json"
+            headers |= {"Content-Type": kind, "Content-Length": str(len(raw))}
         target = self.address.path + path
         request = h11.Request(
             method="GET" if body is None else "POST", target=target, headers=list(headers.items())
         )
         named = "".join(f"\n{name}: {value}" for name, value in more.items())
-        self.on_sent(f"{request.method.decode()} {self.address.url}{path}{named}\n{raw.decode()}")
+        said = f"({len(raw):,} bytes)" if is_raw else raw.decode()
+        self.on_sent(f"{request.method.decode()} {self.address.url}{path}{named}\n{said}")
         connection, head = self._begun(request, raw, cancelled, ends_at)
         is_kept = False
         try:

@@ -20,6 +20,7 @@ from codespec.backends.remote.failures import (
     guarded,
 )
 from codespec.backends.remote.server_kind import Piece, Served, ServerKind, ServerRequest
+from codespec.backends.remote.workspace_sharing import WorkspaceSharing
 from codespec.context.families import Family
 from codespec.types import Tokens
 
@@ -34,6 +35,7 @@ class _FromServer(Generator):
     def _connect(self, client: ServerClient, kind: ServerKind, served: Served) -> None:
         self._client, self._kind, self._served = client, kind, served
         self._breaker = CircuitBreaker()
+        self._sharing: WorkspaceSharing | None = None
 
     def _prompt(self, prompt: GeneratorPrompt) -> str | list[int]:
         """The prompt as the server is sent it."""
@@ -74,6 +76,8 @@ class _FromServer(Generator):
     def _said(self, asked: ServerRequest, cancelled: Callable[[], bool]) -> Stream:
         route, body = self._kind.request(asked)
         headers = self._kind.headers(asked)
+        if self._sharing is not None:
+            headers = {**headers, **self._sharing.headers(asked.workspace, asked.path)}
         try:
             with closing(self._client.lines(route, body, cancelled, headers)) as lines:
                 for line in lines:
@@ -94,6 +98,8 @@ class _FromServer(Generator):
 
     def disconnect(self) -> None:
         """Close the connections to the server; the tokenizer can still be used."""
+        if self._sharing is not None:
+            self._sharing.close()
         self._client.close()
 
     def close(self) -> None:
@@ -120,9 +126,15 @@ class TokensFromServer(_FromServer):
     """A served model whose vocabulary is known: ids where the server takes them, else text."""
 
     def __init__(
-        self, client: ServerClient, kind: ServerKind, served: Served, vocabulary: Model
+        self,
+        client: ServerClient,
+        kind: ServerKind,
+        served: Served,
+        vocabulary: Model,
+        sharing: WorkspaceSharing | None = None,
     ) -> None:
         self._connect(client, kind, served)
+        self._sharing = sharing
         self._vocabulary = vocabulary
         self.tokenizer = vocabulary.tokenizer
         known = vocabulary.info

@@ -29,6 +29,15 @@ def session_headers(workspace: str) -> dict[str, str]:
     return {HEADER: name} if name else {}
 
 
+def file_of(workspace: str, path: str) -> str:
+    """32 hexadecimal digits of a file, keyed likewise; "" as of `session_of`. path: relative to
+    the workspace, as its index names it."""
+    try:
+        return _digest(f"{session_of(workspace)}/{path}".encode("utf-8", "surrogatepass"), _key())
+    except (ConfigError, OSError, LockTimeout):
+        return ""
+
+
 def session_of(workspace: str) -> str:
     """32 hexadecimal digits of a workspace's folder, keyed by a secret of this user: nobody else
     can tell a folder by them. "" for no workspace, and where no key can be kept."""
@@ -41,7 +50,11 @@ def session_of(workspace: str) -> str:
 @lru_cache(maxsize=256)
 def _named(workspace: str) -> str:
     folder = os.path.normcase(os.path.realpath(workspace))
-    return hashlib.blake2b(os.fsencode(folder), digest_size=16, key=_key()).hexdigest()
+    return _digest(os.fsencode(folder), _key())
+
+
+def _digest(name: bytes, key: bytes) -> str:
+    return hashlib.blake2b(name, digest_size=16, key=key).hexdigest()
 
 
 def _key() -> bytes:

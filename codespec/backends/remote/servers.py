@@ -13,6 +13,7 @@ from codespec.backends.remote.kinds import recognised
 from codespec.backends.remote.served_generator import TextFromServer, TokensFromServer
 from codespec.backends.remote.server_vocabulary import vocabulary_of
 from codespec.backends.remote.trust import trust_in
+from codespec.backends.remote.workspace_sharing import WorkspaceSharing
 from codespec.config import Settings
 from codespec.context.families import FAMILIES, Family, family_of
 from codespec.errors import ConfigError
@@ -53,7 +54,11 @@ class ServerBackend(GeneratorBackend):
             client.close()
             raise
         if vocabulary is not None:
-            return TokensFromServer(client, kind, served, vocabulary)
+            sharing = None
+            if settings.server.share_workspace and served.takes_ids:
+                own = ServerClient(address, trust)
+                sharing = WorkspaceSharing(own, vocabulary.tokenizer.hash)
+            return TokensFromServer(client, kind, served, vocabulary, sharing)
         return TextFromServer(client, kind, served, _family(settings.server.family, served.model))
 
     def tokenizer(self, where: str, settings: Settings) -> Tokenizer:

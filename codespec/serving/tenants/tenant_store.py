@@ -68,7 +68,7 @@ class WorkspaceChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True, k
 
 
 class WorkspaceState(msgspec.Struct, frozen=True):
-    """What the server has of a workspace. state: see `state_of`. n_tokens: on disk, those of files
+    """A workspace as the server has it. state: see `state_of`. n_tokens: on disk, those of files
     that are gone and not yet rewritten included."""
 
     id: str

@@ -29,7 +29,7 @@ from codespec.backends.remote.token_batches import (
 from codespec.errors import IndexBusyError
 from codespec.limits import BODY_BYTES
 from codespec.serving.tenants.content_check import ContentCheck, ContentError
-from codespec.serving.tenants.exchange import AnswerError, TenantExchange
+from codespec.serving.tenants.tenant_exchange import AnswerError, TenantExchange
 from codespec.serving.tenants.tenant_settings import TenantSettings
 from codespec.serving.tenants.tenant_store import (
     MissingError,

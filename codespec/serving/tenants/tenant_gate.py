@@ -13,15 +13,6 @@ from pathlib import Path
 
 from codespec.errors import ConfigError
 from codespec.limits import BODY_BYTES
-from codespec.serving.tenants.exchange import (
-    AnswerError,
-    App,
-    GoneError,
-    Receive,
-    Scope,
-    Send,
-    TenantExchange,
-)
 from codespec.serving.tenants.request_fields import (
     FILE_HEADER,
     WORKSPACE_HEADER,
@@ -29,6 +20,15 @@ from codespec.serving.tenants.request_fields import (
     RequestOrigin,
     opaque,
     rewritten,
+)
+from codespec.serving.tenants.tenant_exchange import (
+    AnswerError,
+    App,
+    GoneError,
+    Receive,
+    Scope,
+    Send,
+    TenantExchange,
 )
 from codespec.serving.tenants.tenant_keys import TenantKeys, tenant_id
 from codespec.serving.tenants.workspace_routes import ROOT, WorkspaceRoutes
