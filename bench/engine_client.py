@@ -46,12 +46,16 @@ class EngineClient:
 
     workspace: id under which our drafter knows the repository, "" for another drafter.
     drafts:    False to ask our drafter for none.
+    key:       of a tenant; the workspace then is one that the tenant sent, by its opaque name.
     """
 
-    def __init__(self, port: int, workspace: str = "", drafts: bool = True) -> None:
+    def __init__(self, port: int, workspace: str = "", drafts: bool = True, key: str = "") -> None:
         self._port = port
         self._workspace = workspace
         self._drafts = drafts
+        self._headers = {"Content-Type": "application/json"}
+        if key:
+            self._headers |= {"Authorization": f"Bearer {key}", "X-Session-Id": workspace}
 
     def is_ready(self) -> bool:
         try:
@@ -112,7 +116,7 @@ class EngineClient:
         connection = http.client.HTTPConnection("127.0.0.1", self._port, timeout=_TIMEOUT_S)
         try:
             sent = None if body is None else json.dumps(body)
-            connection.request(method, path, sent, {"Content-Type": "application/json"})
+            connection.request(method, path, sent, self._headers)
             answer = connection.getresponse()
             return answer.status, answer.read()
         finally:

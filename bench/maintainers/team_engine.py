@@ -22,7 +22,7 @@ import codespec
 from codespec.errors import CodespecError
 from codespec.models.bundled_pair import BUNDLED_TARGET, bundled
 from codespec.native import _core
-from codespec.serving.vllm_drafter import VARIABLE, VERSION
+from codespec.serving.vllm_drafter import PLUGIN, VARIABLE, VERSION
 from codespec.system.folders import cache_dir
 
 from ..engine_client import EngineClient, EngineError
@@ -35,7 +35,15 @@ _OURS = ("filelock", "msgspec", "platformdirs", "pyahocorasick", "tree-sitter")
 _NOT_NEEDED = ("torchvision", "torchaudio", "torchcodec")
 _READY_S = 900.0
 DRAFTER = "codespec.serving.vllm_drafter.VllmDrafter"
+WORKER = "codespec.serving.vllm_worker.DrafterWorker"
 N_DRAFTED = 8
+# By these vLLM finds the endpoint plug-in of a package that was not installed by pip.
+_PACKAGE = {
+    "METADATA": f"Metadata-Version: 2.1\nName: codespec\nVersion: {codespec.__version__}\n",
+    "entry_points.txt": (
+        f"[vllm.endpoint_plugins]\n{PLUGIN} = codespec.serving.vllm_endpoint:EndpointPlugin\n"
+    ),
+}
 
 
 class TeamEngine:
@@ -66,6 +74,10 @@ class TeamEngine:
         left_out = shutil.ignore_patterns("__pycache__", "bundled", "*.cpp", "*.h", "kernels")
         shutil.copytree(ours, self._site / "codespec", ignore=left_out)
         shutil.copy2(_core.__file__, self._site / "codespec" / "native")
+        described = self._site / "codespec.dist-info"
+        described.mkdir()
+        for name, text in _PACKAGE.items():
+            (described / name).write_text(text)
         self._run(
             sys.executable, "-m", "codespec.training.hugging_face", str(bundled(BUNDLED_TARGET)),
             str(self._model),
@@ -104,7 +116,11 @@ class TeamEngine:
         ]  # fmt: skip
         if drafting is not None:
             command += ["--speculative-config", json.dumps(drafting)]
-        environment = self._environment({VARIABLE: json.dumps(settings or {})}, more_paths)
+        more = {VARIABLE: json.dumps(settings or {})}
+        if "tenants" in (settings or {}):
+            command += ["--worker-extension-cls", WORKER]
+            more["VLLM_PLUGINS"] = PLUGIN
+        environment = self._environment(more, more_paths)
         log = self.folder / f"{name}.log"
         with log.open("wb") as output:
             process = subprocess.Popen(

@@ -26,7 +26,17 @@ def broken() -> Iterator[str]:
     if not found:
         yield "vLLM is not installed in this environment."
         return
-    for check in (_method, _maker, _call, _batch, _request, _extra_arguments):
+    for check in (
+        _method,
+        _maker,
+        _call,
+        _batch,
+        _request,
+        _extra_arguments,
+        _endpoints,
+        _workers,
+        _salts,
+    ):
         try:
             yield from check()
         except Exception as e:  # a module or a name is gone
@@ -112,6 +122,35 @@ def _extra_arguments() -> Iterator[str]:
     protocol = import_module("vllm.entrypoints.openai.completion.protocol")
     if "vllm_xargs" not in _source(protocol):  # pyright: ignore[reportArgumentType]
         yield "The HTTP API no longer takes vllm_xargs."
+
+
+def _endpoints() -> Iterator[str]:
+    """An endpoint plug-in is attached before the API starts, and then told of the engine."""
+    plugins = import_module("vllm.plugins")
+    if plugins.ENDPOINT_PLUGINS_GROUP != "vllm.endpoint_plugins":
+        yield "vLLM looks for endpoint plug-ins in another group: nobody would ask for keys."
+    interface = import_module("vllm.plugins.endpoint_plugins.interface")
+    source = _source(interface)  # pyright: ignore[reportArgumentType]
+    for call in (".attach_router(app)", ".init_state(engine_client, state, args)"):
+        if call not in source:
+            yield f"vLLM no longer calls {call[1:]} of an endpoint plug-in."
+
+
+def _workers() -> Iterator[str]:
+    """A worker extension's methods are called by collective_rpc."""
+    if "worker_extension_cls" not in _source(import_module("vllm.config.parallel")):  # pyright: ignore[reportArgumentType]
+        yield "vLLM no longer takes a worker extension, which tells workers what was deleted."
+    call = _of("vllm.engine.protocol", "EngineClient").collective_rpc
+    if "args" not in inspect.signature(call).parameters:
+        yield "collective_rpc takes its arguments in another way."
+
+
+def _salts() -> Iterator[str]:
+    """Completions and chats take cache_salt, which keeps tenants' prefixes apart."""
+    for kind in ("completion", "chat_completion"):
+        protocol = import_module(f"vllm.entrypoints.openai.{kind}.protocol")
+        if "cache_salt" not in _source(protocol):  # pyright: ignore[reportArgumentType]
+            yield f"The HTTP API of kind {kind} no longer takes cache_salt."
 
 
 def main() -> int:
