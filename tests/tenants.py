@@ -9,7 +9,7 @@ import random
 import socket
 import threading
 import time
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -137,15 +137,17 @@ class TenantServer:
 
 
 @contextmanager
-def tenant_server(folder: Path, **quotas: int) -> Generator[TenantServer, None, None]:
-    """A server with the tenants red and blue."""
+def tenant_server(
+    folder: Path, pieces: Sequence[bytes] = PIECES, vocabulary: str = TOKENIZER.hash, **quotas: int
+) -> Generator[TenantServer, None, None]:
+    """A server with the tenants red and blue, and a model of that vocabulary."""
     keys = folder / "keys"
     keys.write_text(f"# tenants\nred {RED}\nblue {BLUE}  # and another\n")
     keys.chmod(0o600)
     settings = TenantSettings(keys=str(keys), folder=str(folder / "tenants"), **quotas)
     desk, forgotten = GateDesk(TenantKeys(keys)), list[tuple[str, str]]()
-    store = TenantStore(settings, TOKENIZER.hash, forgotten.extend)
-    desk.routes = WorkspaceRoutes(store, ContentCheck(PIECES), settings, (TOKENIZER.hash,))
+    store = TenantStore(settings, vocabulary, forgotten.extend)
+    desk.routes = WorkspaceRoutes(store, ContentCheck(pieces), settings, (vocabulary,))
     engine = Engine()
     listener = socket.create_server(("127.0.0.1", 0))
     config = uvicorn.Config(Gate(engine, desk), log_level="critical", ws="none")

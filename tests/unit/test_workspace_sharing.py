@@ -14,7 +14,7 @@ import pytest
 
 from codespec.backends.remote import server_address, workspace_sharing
 from codespec.backends.remote.connection import ServerClient
-from codespec.backends.remote.server_session import file_of, session_of
+from codespec.backends.remote.server_session import files_of, session_of
 from codespec.backends.remote.token_batches import unpacked
 from codespec.backends.remote.trust import Trust
 from codespec.backends.remote.workspace_sharing import FILE_HEADER, WorkspaceSharing
@@ -73,6 +73,10 @@ def opened(workspace: Workspace) -> WorkspaceIndex:
     index = workspace.open()
     assert index is not None
     return index
+
+
+def file_of(workspace: str, path: str) -> str:
+    return files_of(workspace, [path])[path]
 
 
 def names(server: TenantServer, key: str = RED) -> list[str]:

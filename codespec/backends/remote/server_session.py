@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import os
 import secrets
+from collections.abc import Iterable
 from functools import lru_cache
 
 from filelock import FileLock
@@ -29,13 +30,14 @@ def session_headers(workspace: str) -> dict[str, str]:
     return {HEADER: name} if name else {}
 
 
-def file_of(workspace: str, path: str) -> str:
-    """32 hexadecimal digits of a file, keyed likewise; "" as of `session_of`. path: relative to
-    the workspace, as its index names it."""
+def files_of(workspace: str, paths: Iterable[str]) -> dict[str, str]:
+    """32 hexadecimal digits of each file, keyed likewise; none where no key can be kept. paths:
+    relative to the workspace, as its index names them."""
     try:
-        return _digest(f"{session_of(workspace)}/{path}".encode("utf-8", "surrogatepass"), _key())
+        folder, key = session_of(workspace), _key()
     except (ConfigError, OSError, LockTimeout):
-        return ""
+        return {}
+    return {path: _digest(os.fsencode(f"{folder}/{path}"), key) for path in paths}
 
 
 def session_of(workspace: str) -> str:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 
 from codespec.backends.remote.connection import AbandonedError, ServerClient
 from codespec.backends.remote.failures import ServerError
-from codespec.backends.remote.server_session import file_of, session_of
+from codespec.backends.remote.server_session import files_of, session_of
 from codespec.backends.remote.workspace_upload import WorkspaceRefusedError, WorkspaceUpload
 from codespec.index.reader import WorkspaceIndex
 from codespec.system.files import FileState
@@ -39,7 +39,8 @@ PAUSE_S, MAX_PAUSE_S = 30.0, 600.0
 
 @dataclass(slots=True)
 class _Shared:
-    """A workspace. sent: generation of the index that the server has."""
+    """A workspace. sent: generation of the index that the server has. at_hand: path and opaque id
+    of the file that was asked about last."""
 
     root: str
     upload: WorkspaceUpload
@@ -50,6 +51,7 @@ class _Shared:
     due_s: float = 0.0
     pause_s: float = field(default=PAUSE_S)
     is_taken: bool | None = None
+    at_hand: tuple[str, str] = ("", "")
 
 
 class WorkspaceSharing:
@@ -95,8 +97,9 @@ class WorkspaceSharing:
                 self._thread.start()
         if not path:
             return {}
-        inside = os.path.relpath(os.path.realpath(path), known.root).replace(os.sep, "/")
-        file = "" if inside.startswith("../") else file_of(workspace, inside)
+        if known.at_hand[0] != path:
+            known.at_hand = path, _file_in(known.root, path)
+        file = known.at_hand[1]
         return {FILE_HEADER: file} if file else {}
 
     def close(self) -> None:
@@ -171,3 +174,9 @@ class WorkspaceSharing:
     def _slowly(self, n_bytes: int) -> None:
         """Wait as long as so many bytes may take."""
         self._is_closed.wait(n_bytes / BYTES_A_SECOND)
+
+
+def _file_in(root: str, path: str) -> str:
+    """The opaque id of a file; "" for one outside the workspace."""
+    inside = os.path.relpath(os.path.realpath(path), root).replace(os.sep, "/")
+    return "" if inside.startswith("../") else files_of(root, [inside]).get(inside, "")

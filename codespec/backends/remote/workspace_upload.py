@@ -13,7 +13,7 @@ import msgspec
 
 from codespec.backends.remote.connection import ServerAnswer, ServerClient
 from codespec.backends.remote.failures import ServerError, ServerFailure, of_status
-from codespec.backends.remote.server_session import HEADER, file_of
+from codespec.backends.remote.server_session import HEADER, files_of
 from codespec.backends.remote.token_batches import (
     MOST_BATCH_BYTES,
     PROTOCOL,
@@ -135,14 +135,14 @@ class WorkspaceUpload:
         """(opaque id, key of its content) of each file that can be sent."""
         of_index = index.contents
         self._keys = {own: self._keys[own] for own in of_index.values() if own in self._keys}
+        names = files_of(index.root, of_index)
         for path, own in of_index.items():
             if own not in self._keys:
                 parts = index.content(own)
                 n_bytes = _ID_BYTES * sum(map(len, parts))
                 self._keys[own] = key_of(parts) if 0 < 2 * n_bytes <= MOST_BATCH_BYTES else ""
-            file = file_of(index.root, path)
-            if file and self._keys[own]:
-                yield file, self._keys[own]
+            if path in names and self._keys[own]:
+                yield names[path], self._keys[own]
 
     def _missing(self, keys: Iterable[str]) -> list[str]:
         """Those of these contents that the server lacks."""

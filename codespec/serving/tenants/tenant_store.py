@@ -14,7 +14,7 @@ import contextlib
 import shutil
 import threading
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -333,7 +333,7 @@ class TenantStore:
         private_folder(Path(settings.folder))
 
     @contextlib.contextmanager
-    def of(self, tenant: str) -> Iterator[TenantFolder]:
+    def of(self, tenant: str) -> Generator[TenantFolder, None, None]:
         """The folder of a tenant, by its opaque id, for this thread alone."""
         with self._locks_lock:
             lock = self._locks.setdefault(tenant, threading.Lock())
