@@ -14,7 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
-from functools import cached_property
+from functools import cache
 from typing import ParamSpec, TypeVar
 
 from codespec import limits
@@ -336,10 +336,10 @@ class HttpFront:
         """Names by which requests may name workspaces."""
         return list(self._access.by_name)
 
-    @cached_property
+    @property
     def description(self) -> Json:
         """The description of all routes, as OpenAPI."""
-        return document(APIS)
+        return _description()
 
     def start(self) -> None:
         """Begin to start or join the daemon."""
@@ -349,6 +349,11 @@ class HttpFront:
         """Close the connections to the daemon, which goes on."""
         self._vocabularies.close()
         await self._daemon.close()
+
+
+@cache
+def _description() -> Json:
+    return document(APIS)
 
 
 async def _aside(is_long: bool, read: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:
