@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from codespec.cli.tour.places import cut_lines, renamed_definitions
+from codespec.cli.tour.tour_places import cut_lines, renamed_definitions
 from tests.e2e.command_line import codespec, error
 from tests.e2e.conftest import Home
 

@@ -22,7 +22,7 @@ from codespec.cli import (
     printable,
 )
 from codespec.cli.doctor import examine
-from codespec.cli.tour.places import CutLine, cut_lines, documents, renamed_definitions
+from codespec.cli.tour.tour_places import CutLine, cut_lines, documents, renamed_definitions
 from codespec.config import Settings, load_settings
 from codespec.documents.from_disk import read_document, workspace_of
 from codespec.next_edit import BARS, NextEditRequest
@@ -74,7 +74,7 @@ def command(workspace: Path, model: str | None, draft_model: str | None, as_json
 
 
 class _Steps:
-    """What is told to people, step by step, with time to read where somebody sits before it."""
+    """Output for people, step by step, with time to read where somebody sits before it."""
 
     def __init__(self, *, quiet: bool) -> None:
         self._quiet = quiet
