@@ -1,7 +1,7 @@
 """Drafts for an engine's rows without an engine: the true text of places that were cut out is
 verified against them, row by row, as an engine of many requests would.
 
-    python -m codespec_bench.rows_replay ROOT
+    python -m codespec_bench.rows_replay ROOT ... [--record FILE]
 
 Prints tokens a pass, with the index and without, beside the n-gram lookup that engines have; and
 the time of a native call by rows and threads.
@@ -10,9 +10,11 @@ the time of a native call by rows and threads.
 from __future__ import annotations
 
 import argparse
+import json
 import time
+from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from statistics import median
 
@@ -37,12 +39,14 @@ _N_SCALING = 64
 
 @dataclass(slots=True)
 class RowsReplay:
-    """Counts of a replay: a pass verifies one row's draft."""
+    """Counts of a replay: a pass verifies one row's draft. passes: number of passes by (drafted,
+    accepted)."""
 
     n_tokens: int = 0
     n_passes: int = 0
     n_drafted: int = 0
     n_accepted: int = 0
+    passes: Counter[tuple[int, int]] = field(default_factory=Counter[tuple[int, int]])
 
     def verify(self, draft: Sequence[int], truth: Sequence[int]) -> int:
         """Tokens of the truth that a pass emits."""
@@ -53,6 +57,7 @@ class RowsReplay:
             right += 1
         n = min(right + 1, len(truth))
         self.n_passes += 1
+        self.passes[min(len(draft), len(truth)), min(right, len(truth))] += 1
         self.n_tokens += n
         self.n_drafted += min(len(draft), len(truth))
         self.n_accepted += min(right, len(truth))
@@ -154,8 +159,27 @@ def ngram_draft(text: Sequence[int]) -> Sequence[int]:
     return []
 
 
+def passes_of(root: Path) -> Counter[tuple[int, int]]:
+    """Number of passes by (drafted, accepted), with the index of a repository."""
+    places = true_places(root)
+    return RowsBench(root).replay(places, 1, "w").passes
+
+
+def record(roots: Sequence[Path], file: Path) -> None:
+    """Keep the passes of replays for `codespec_bench.capacity`: [drafted, accepted, number]."""
+    passes = sum(map(passes_of, roots), Counter[tuple[int, int]]())
+    rows = [[*key, n] for key, n in sorted(passes.items())]
+    about = {"repositories": [root.resolve().name for root in roots], "passes": rows}
+    file.write_text(json.dumps(about) + "\n", "utf-8")
+
+
+def true_places(root: Path) -> list[ServedPlace]:
+    """Places of three kinds whose true text is known in ids."""
+    return [p for p in served_places(root, 60, ("block", "statement", "line"), 2) if p.truth]
+
+
 def lines(root: Path) -> Iterator[str]:
-    places = [p for p in served_places(root, 60, ("block", "statement", "line"), 2) if p.truth]
+    places = true_places(root)
     bench = RowsBench(root)
     yield f"{len(places)} places, {sum(len(p.truth) for p in places)} tokens of the true text"
     ways = [
@@ -176,9 +200,15 @@ def lines(root: Path) -> Iterator[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Drafts for rows, without an engine.")
-    parser.add_argument("root", type=Path, help="a repository with an index")
-    for line in lines(parser.parse_args().root):
-        print(line, flush=True)
+    parser.add_argument("roots", type=Path, nargs="+", help="repositories with an index")
+    parser.add_argument("--record", type=Path, help="only keep the passes, for `capacity`")
+    given = parser.parse_args()
+    if given.record is not None:
+        record(given.roots, given.record)
+        return
+    for root in given.roots:
+        for line in lines(root):
+            print(line, flush=True)
 
 
 if __name__ == "__main__":

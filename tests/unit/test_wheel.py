@@ -18,7 +18,12 @@ from codespec.native import _core
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = {"codespec": "codespec", "codespec_lsp": "lsp", "codespec_bench": "bench"}
-MAINTAINERS = ("codespec/train/", "codespec_bench/maintainers/", "codespec_bench/gpu/")
+MAINTAINERS = (
+    "codespec/train/",
+    "codespec_bench/maintainers/",
+    "codespec_bench/gpu/",
+    "codespec_bench/capacity/",
+)
 BUILD = """
 import sys
 from scikit_build_core.build import build_wheel
