@@ -15,7 +15,7 @@ def text(name: str) -> str:
 def test_the_readme_is_short() -> None:
     readme = text("README.md")
     assert len(readme.splitlines()) <= 120
-    assert len(readme.split()) <= 800
+    assert len(readme.split()) <= 700
 
 
 def test_the_readme_begins_with_what_it_is() -> None:

@@ -44,10 +44,18 @@ class Editor:
     """
 
     def __init__(
-        self, neovim: Neovim, env: dict[str, str], cwd: Path, setup: str = "{}", *more: str
+        self,
+        neovim: Neovim,
+        env: dict[str, str],
+        cwd: Path,
+        setup: str = "{}",
+        *more: str,
+        screen: Screen | None = None,
+        size: tuple[int, int] = (COLUMNS, ROWS),
     ) -> None:
-        """`setup`: what the plug-in's setup() is given, in Lua; "" to not call it."""
-        self.screen = Screen()
+        """setup: what the plug-in's setup() is given, in Lua; "" to not call it. size: columns and
+        rows."""
+        self.screen = screen or Screen()
         self._ids = count(1)
         self._unpacker = msgpack.Unpacker(strict_map_key=False, unicode_errors="surrogateescape")
         if setup:
@@ -61,7 +69,7 @@ class Editor:
         )
         self.pid = self._process.pid
         options = {"rgb": True, "ext_linegrid": True}
-        self.request("nvim_ui_attach", COLUMNS, ROWS, options)
+        self.request("nvim_ui_attach", *size, options)
         self.read()
 
     # --- what goes in -----------------------------------------------------------------------
