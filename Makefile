@@ -5,9 +5,9 @@ BIN := .venv/bin
 SOAK := build/soak/native
 PRODUCT := codespec lsp bench
 NATIVE := $(wildcard codespec/native/*.cpp codespec/native/*.h codespec/native/kernels/*.cpp codespec/native/kernels/*.h)
-# Files of tests, one a core and one more, since many wait for other processes. Those with editors
+# Files of tests, one a core and two more, since many wait for other processes. Those with editors
 # wait for what is on a screen: VS Code in one process, all others in another.
-N_WORKERS = $(shell $(PYTHON) -c "import os; print(min(4, (os.cpu_count() or 1) + 1))")
+N_WORKERS = $(shell $(PYTHON) -c "import os; print(min(4, (os.cpu_count() or 1) + 2))")
 SIDE_BY_SIDE = --numprocesses $(N_WORKERS) --dist loadfile --no-loadscope-reorder
 EDITORS = --numprocesses 2 tests/editors
 

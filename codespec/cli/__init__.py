@@ -21,6 +21,7 @@ from codespec.errors import CodespecError, InputError
 from codespec.system.processes import begin
 
 _COMMANDS = {
+    "tour": "Three minutes with codespec, on a repository of yours.",
     "complete": "Complete code at a position of a file.",
     "index": "Index a workspace, so that its text can draft.",
     "daemon": "Start, stop and watch the process that holds the model; serve it over HTTP.",

@@ -32,6 +32,9 @@ USUAL, SHORT = 512, 64
 cost of a pass grows with them, for all widths about alike: real passes soon teach that, as any
 other load."""
 
+N_ROUNDS = 15
+"""Rounds of a measurement: each times every width once, and of a width the median counts."""
+
 MAX_CURVES = 200
 """Most curves in the store, one for each model and number of threads, about 300 bytes each."""
 
@@ -74,7 +77,7 @@ def prior(info: ModelInfo) -> CostCurve:
 def measure(
     target: Target,
     n_context: int | None = None,
-    n_repeats: int = 15,
+    n_repeats: int | None = None,
     budget_s: float = 2.0,
     clock: Clock = time.perf_counter,
 ) -> CostCurve:
@@ -90,7 +93,7 @@ def measure(
 def measuring(
     target: Target,
     n_context: int | None = None,
-    n_repeats: int = 15,
+    n_repeats: int | None = None,
     budget_s: float = 2.0,
     clock: Clock = time.perf_counter,
     interrupted: Callable[[], bool] = lambda: False,
@@ -109,8 +112,10 @@ def measuring(
 
     n_context:   tokens in the cache before each pass; None: USUAL, or SHORT where reading takes
         longer than the budget.
+    n_repeats:   rounds; None: N_ROUNDS.
     interrupted: asked while a context is read; the step is then done again.
     """
+    n_repeats = N_ROUNDS if n_repeats is None else n_repeats
     bench = _Bench(target, clock, interrupted)
     widths = [n for n in MEASURED_AT if n - 1 <= target.can.max_draft]
     if n_context is None:

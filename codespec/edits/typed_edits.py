@@ -21,7 +21,7 @@ class Typed(Enum):
 
 
 class ChangedSpan(NamedTuple):
-    """What differs between two texts: the characters start..end - 1 of the first one. n_more:
+    """Difference of two texts: the characters start..end - 1 of the first one. n_more:
     characters that the second one has more, may be negative."""
 
     start: int

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Generator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import cache
 from typing import ParamSpec, TypeVar
 
 from codespec import limits
@@ -25,12 +26,21 @@ from codespec.errors import CodespecError, InputError
 from codespec.http.access import Access, KeyRefused, Refused
 from codespec.http.access_log import AccessLog
 from codespec.http.cors import allowed_headers, preflight_headers
-from codespec.http.dialects.base import Dialect, PlainText, Question, Route, Tells, Writes
-from codespec.http.dialects.registry import paths_beside, route_of
+from codespec.http.dialects.base import (
+    Dialect,
+    Json,
+    PlainText,
+    Question,
+    Route,
+    Tells,
+    Writes,
+)
+from codespec.http.dialects.registry import APIS, paths_beside, route_of
 from codespec.http.exchange import HttpReply, Scope, Send
 from codespec.http.field_error import FieldError
 from codespec.http.front_metrics import FrontMetrics, first_token_s
 from codespec.http.inbound import BodiesUnderWay, Receive, RequestBody, left
+from codespec.http.openapi import document
 from codespec.http.served_request import ServedRequest
 from codespec.http.vocabularies import Vocabularies, Vocabulary
 from codespec.http.wrong_keys import WrongKeys
@@ -326,6 +336,11 @@ class HttpFront:
         """Names by which requests may name workspaces."""
         return list(self._access.by_name)
 
+    @property
+    def description(self) -> Json:
+        """The description of all routes, as OpenAPI."""
+        return _description()
+
     def start(self) -> None:
         """Begin to start or join the daemon."""
         self._daemon.connect()
@@ -334,6 +349,11 @@ class HttpFront:
         """Close the connections to the daemon, which goes on."""
         self._vocabularies.close()
         await self._daemon.close()
+
+
+@cache
+def _description() -> Json:
+    return document(APIS)
 
 
 async def _aside(is_long: bool, read: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs) -> _T:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from typing import Any
 
 import click
 
@@ -76,7 +77,7 @@ def _value(option: click.Option) -> str:
     return "TEXT"
 
 
-_WORDS: tuple[tuple[type[click.ParamType], str], ...] = (
+_WORDS: tuple[tuple[type[click.ParamType[Any]], str], ...] = (
     (type(click.INT), "N"),
     (type(click.FLOAT), "X"),
     (click.Path, "PATH"),

@@ -6,13 +6,20 @@ import re
 from collections.abc import Callable
 from pathlib import Path
 
-from docs.generate import command_tables, settings_tables, speed_chart, team_files
+from docs.generate import (
+    command_tables,
+    route_table,
+    settings_tables,
+    speed_chart,
+    team_files,
+)
 
 DOCS = Path(__file__).parents[1]
 MADE: dict[str, Callable[[], str]] = {
     "settings.md": settings_tables.tables,
     "cli.md": command_tables.sections,
     "team-operation.md": team_files.blocks,
+    "http.md": route_table.table,
 }
 """Page -> its part."""
 PICTURES: dict[str, Callable[[], str]] = {"images/speed.svg": speed_chart.svg}

@@ -10,10 +10,17 @@ import pytest
 
 from codespec.backends.llama import kernels
 from codespec.config import Settings
+from codespec.cost import measure
 from codespec.engine.local import LocalEngine
 from tests import zoo
 from tests.engines import strict_engine
 from tests.mtp_head import FAMILIES
+
+
+@pytest.fixture(autouse=True)
+def _measured_in_two_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Costs of real passes, from as many as a test needs: none judges how quick they are."""
+    monkeypatch.setattr(measure, "N_ROUNDS", 2)
 
 
 @pytest.fixture(scope="module")

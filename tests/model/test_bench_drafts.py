@@ -20,18 +20,22 @@ from codespec_bench import drafts
 LIBRARY = Path(sysconfig.get_paths()["stdlib"])
 
 
-def test_acceptance_and_speed_by_the_targets_size(tmp_path: Path) -> None:
+def test_acceptance_and_speed_by_the_targets_size(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, n_tokens in (("PREFIX", 192), ("SUFFIX", 64)):
+        monkeypatch.setenv(f"CODESPEC_COMPLETION_N_{name}_TOKENS", str(n_tokens))
     for name in ("decoder", "encoder", "scanner", "tool"):
         (tmp_path / f"{name}.py").write_text((LIBRARY / "json" / f"{name}.py").read_text())
-    DistillJob(load_settings({"model": {"n_threads": 1}}, env={}), tmp_path).run(
-        DistillPlan(n_tokens=2_000, tokens=6_000, n_places=1)
+    DistillJob(load_settings({"model": {"n_threads": 1}}), tmp_path).run(
+        DistillPlan(n_tokens=1_000, tokens=6_000, n_places=1)
     )
     free = tmp_path / "free.json"
     free.write_text(json.dumps({"t1_ms": 1000.0, "n": [1, 64], "ratio": [1.0, 1.0]}))
     dear = tmp_path / "dear.json"
     dear.write_text(json.dumps({"t1_ms": 1000.0, "n": [1, 2, 64], "ratio": [1.0, 2.0, 64.0]}))
     output = tmp_path / "results.jsonl"
-    args = ["bench", "drafts", str(tmp_path), "--places", "3", "--output", str(output)]
+    args = ["bench", "drafts", str(tmp_path), "--places", "2", "--output", str(output)]
     args += ["--draft", str(bundled(BUNDLED_DRAFT)), "--curve", str(free), "--curve", str(dear)]
     shown = CliRunner().invoke(main, args)
     assert shown.exit_code == 0, shown.output

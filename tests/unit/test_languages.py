@@ -31,6 +31,7 @@ ARGUED = {
     "edits/learned_odds.py": "the extension of a file of codespec's own",
     "http/dialects/ollama_bodies.py": "the value of a field of Ollama's",
     "http/json_schemas.py": "a word of JSON Schema",
+    "http/openapi.py": "words of OpenAPI and of JSON Schema",
     "models/provenance.py": "the extension of a file of codespec's own",
     "rules/ignore.py": "the folder of a build tool",
     "rules/secrets/values.py": "words without vowels",

@@ -115,6 +115,11 @@ class ServerState(Protocol):
         Refused while no model is ready, and for one that tells nothing of its vocabulary."""
         ...
 
+    @property
+    def description(self) -> Json:
+        """The description of all routes, as OpenAPI."""
+        ...
+
     def models(self) -> list[str]:
         """Names of the model that completes, and of the next-edit model where there is one. Raises:
         Refused while no model is ready."""

@@ -136,6 +136,8 @@ def test_the_walkthrough_leads_to_each_step(window: Window, artifacts: Path) -> 
         for title in (
             "Create the Python environment",
             "Type, and press Tab",
+            "See why it was suggested",
+            "Change a name, and let the rest follow",
             "Choose a model",
             "When nothing is suggested",
         ):
