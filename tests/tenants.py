@@ -9,7 +9,7 @@ import random
 import socket
 import threading
 import time
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -53,9 +53,11 @@ def ids(*tokens: int) -> dict[str, list[Tokens]]:
 
 @dataclass
 class Engine:
-    """An engine's API: it answers everything, and notes what it was asked."""
+    """An engine's API: it answers everything, and notes what it was asked. answers: by path, made
+    of the body."""
 
     asked: list[tuple[str, str, Mapping[bytes, bytes], Any]] = field(default_factory=list)
+    answers: dict[str, Callable[[Any], bytes]] = field(default_factory=dict)
 
     async def __call__(self, scope: Any, receive: Any, send: Any) -> None:
         if scope["type"] == "lifespan":
@@ -71,7 +73,8 @@ class Engine:
         said = json.loads(body) if body else None
         self.asked.append((scope["method"], scope["path"], dict(scope["headers"]), said))
         await send({"type": "http.response.start", "status": 200, "headers": []})
-        await send({"type": "http.response.body", "body": b'{"engine": true}'})
+        answer = self.answers.get(scope["path"], lambda body: b'{"engine": true}')
+        await send({"type": "http.response.body", "body": answer(said)})
 
 
 @dataclass

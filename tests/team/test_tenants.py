@@ -5,10 +5,11 @@ from __future__ import annotations
 
 import http.client
 import json
-from collections.abc import Generator
+import time
+from collections.abc import Generator, Sequence
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -18,8 +19,10 @@ from codespec.backends.remote.connection import ServerClient
 from codespec.backends.remote.server_session import session_of
 from codespec.backends.remote.trust import Trust
 from codespec.backends.remote.workspace_upload import WorkspaceUpload
-from codespec.config import Settings
+from codespec.config import Settings, load_settings
+from codespec.engine.local import LocalEngine
 from codespec.index.reader import WorkspaceIndex
+from codespec.requests import CompletionRequest
 from codespec_bench.demo import index
 from codespec_bench.engine_client import EngineClient
 from codespec_bench.maintainers.team_engine import DRAFTER, N_DRAFTED, TeamEngine
@@ -28,8 +31,7 @@ from codespec_bench.served_places import ServedPlace
 from .conftest import MODEL, N_TOKENS, REPOSITORY
 
 RED, BLUE = "key-of-red-" + "r" * 32, "key-of-blue-" + "b" * 32
-PROMPT = "x = 1\nfrom codespec.serving.row_gu"
-"""A text that repeats nothing of itself."""
+UNKNOWN = "0" * 32
 
 
 @pytest.fixture(scope="module")
@@ -44,7 +46,9 @@ def tenants(
     drafting = {"method": "custom_class", "model": DRAFTER, "num_speculative_tokens": N_DRAFTED}
     settings = {
         "tenants": {"keys": str(keys), "folder": str(folder / "workspaces")},
-        "budget_ms": 100,
+        # Nothing that depends on the time: counts are compared.
+        "budget_ms": 5000,
+        "learns_cost": False,
     }
     index(REPOSITORY, Settings())
     with team.running("tenants", drafting, settings) as port:
@@ -68,18 +72,23 @@ def workspace(tenants: int) -> str:
     return name
 
 
+class Counts(NamedTuple):
+    """Counts of a run over all places."""
+
+    steps: int
+    drafted: int
+    accepted: int
+
+
+def counts(port: int, key: str, workspace: str, places: Sequence[ServedPlace]) -> Counts:
+    run = EngineClient(port, workspace, key=key).run(places, N_TOKENS)
+    return Counts(run.steps, run.drafted, run.accepted)
+
+
 @pytest.fixture(scope="module")
-def prompt() -> list[int]:
-    with closing(open_vocabulary(str(MODEL))) as vocabulary:
-        return vocabulary.tokenizer.encode(PROMPT).tolist()
-
-
-def drafted(port: int, key: str, workspace: str, prompt: list[int]) -> int:
-    """Tokens that are drafted for the prompt."""
-    client = EngineClient(port, workspace, key=key)
-    before = client.counters()["drafted"]
-    client.complete(prompt, 6)
-    return client.counters()["drafted"] - before
+def alone(tenants: int, places: list[ServedPlace]) -> Counts:
+    """Counts where there is no workspace, but the text of each request."""
+    return counts(tenants, RED, UNKNOWN, places)
 
 
 def asked(port: int, method: str, path: str, key: str, body: Any = None) -> int:
@@ -103,11 +112,12 @@ def test_without_a_key_nothing_is_reachable(tenants: int) -> None:
 
 
 def test_drafts_come_from_the_workspace_of_the_keys_tenant_alone(
-    tenants: int, workspace: str, prompt: list[int]
+    tenants: int, workspace: str, alone: Counts, places: list[ServedPlace]
 ) -> None:
-    assert drafted(tenants, RED, workspace, prompt) > 0
-    assert drafted(tenants, BLUE, workspace, prompt) == 0
-    assert drafted(tenants, RED, "0" * 32, prompt) == 0
+    assert counts(tenants, BLUE, workspace, places) == alone
+    red = counts(tenants, RED, workspace, places)
+    assert red.steps < alone.steps
+    assert red.accepted > alone.accepted
 
 
 def test_greedy_text_is_that_without_drafts(
@@ -125,11 +135,52 @@ def test_greedy_text_is_that_without_drafts(
 
 
 def test_a_deleted_workspace_drafts_no_more(
-    tenants: int, workspace: str, prompt: list[int], team: TeamEngine
+    tenants: int, workspace: str, alone: Counts, places: list[ServedPlace], team: TeamEngine
 ) -> None:
-    assert drafted(tenants, RED, workspace, prompt) > 0
+    """What was learned from it is gone from the worker, too."""
     assert asked(tenants, "DELETE", "/codespec/workspaces", RED) == 200
-    assert drafted(tenants, RED, workspace, prompt) == 0
+    assert counts(tenants, RED, workspace, places) == alone
     log = Path(team.folder, "tenants.log").read_text()
     assert "workers were not told" not in log
-    assert PROMPT not in log
+
+
+def test_an_editors_engine_keeps_its_workspace_there(
+    tenants: int, alone: Counts, places: list[ServedPlace], tmp_path: Path
+) -> None:
+    key = tmp_path / "key"
+    key.write_text(BLUE)
+    settings = load_settings(
+        {
+            "model": {"target": f"http://127.0.0.1:{tenants}"},
+            "server": {
+                "key_file": str(key),
+                "tokenizer": str(MODEL),
+                "share_workspace": True,
+            },
+        },
+        env={},
+    )
+    file = REPOSITORY / "row_guard.py"
+    text = file.read_text()
+    at = text.index("def draft(")
+    with closing(LocalEngine(settings)) as engine:
+        request = CompletionRequest(
+            text[:at], text[at:], path=str(file), workspace=str(REPOSITORY), deadline_ms=0
+        )
+        engine.complete(request)
+        ends_s = time.monotonic() + 120
+        while not (shared := workspaces(tenants, BLUE)):
+            assert time.monotonic() < ends_s
+            time.sleep(0.5)
+    assert [one["id"] for one in shared] == [session_of(str(REPOSITORY))]
+    assert shared[0]["n_files"] > 10
+    assert workspaces(tenants, RED) == []
+    assert counts(tenants, BLUE, shared[0]["id"], places).steps < alone.steps
+
+
+def workspaces(port: int, key: str) -> list[dict[str, Any]]:
+    with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=60)) as connection:
+        connection.request(
+            "GET", "/codespec/workspaces", headers={"Authorization": f"Bearer {key}"}
+        )
+        return json.loads(connection.getresponse().read())["workspaces"]

@@ -40,6 +40,7 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("server", "key_file", "/home/user/.ssh/id_rsa"),
         ("server", "ca_file", "/w/ca.pem"),
         ("server", "allow_unencrypted", True),
+        ("server", "share_workspace", True),
     ],
 )
 def test_no_editor_names_a_server(own: Path, section: str, key: str, value: Any) -> None:

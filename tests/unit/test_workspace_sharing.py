@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import threading
 import time
@@ -12,6 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from codespec.backends.registry import open_vocabulary
 from codespec.backends.remote import server_address, workspace_sharing
 from codespec.backends.remote.connection import ServerClient
 from codespec.backends.remote.server_session import files_of, session_of
@@ -23,8 +25,13 @@ from codespec.backends.remote.workspace_upload import (
     WorkspaceRefusedError,
     WorkspaceUpload,
 )
-from codespec.config import load_settings
+from codespec.config import IndexSettings, load_settings
+from codespec.engine.local import LocalEngine
+from codespec.index.build import build_index
 from codespec.index.reader import WorkspaceIndex
+from codespec.index.word_encoder import WordEncoder
+from codespec.models.bundled_pair import BUNDLED_TARGET, bundled
+from codespec.requests import CompletionRequest
 from tests import planted
 from tests.index_support import Workspace, isolate
 from tests.tenants import BLUE, RED, TOKENIZER, TenantServer, tenant_server
@@ -269,3 +276,44 @@ def test_contents_come_back_from_an_index_as_they_are(workspace):
     assert b"".join(TOKENIZER.decode(part) for part in parts) == b"def f():\n    return 1\n"
     assert [part.dtype for part in parts] == [np.int32] * len(parts)
     assert index.content("0" * 32) == []
+
+
+@pytest.mark.usefixtures("quick")
+@pytest.mark.parametrize("shares", [True, False])
+def test_an_engine_shares_where_the_settings_say_so_and_not_else(workspace, tmp_path, shares):
+    """A whole engine over a server in vLLM's form, behind the gate."""
+    root, file = str(workspace.root), str(workspace.write("a.py", "first = 1\n"))
+    (tmp_path / "key").write_text(RED)
+    asked = {
+        "server": {
+            "key_file": str(tmp_path / "key"),
+            "tokenizer": str(bundled(BUNDLED_TARGET)),
+            "share_workspace": shares,
+        }
+    }
+    with closing(open_vocabulary(str(bundled(BUNDLED_TARGET)))) as model:
+        tokenizer = model.tokenizer
+        controls = set(model.special_tokens.values())
+        pieces = [b"" if i in controls else tokenizer.piece(i) for i in range(model.info.n_vocab)]
+        build_index(workspace.root, WordEncoder(tokenizer), IndexSettings())
+        said = {"choices": [{"text": "", "token_ids": tokenizer.encode("second = 2\n").tolist()}]}
+        (tmp_path / "server").mkdir()
+        with tenant_server(tmp_path / "server", pieces, tokenizer.hash) as server:
+            server.engine.answers = {
+                "/v1/models": lambda _: b'{"data": [{"id": "m", "owned_by": "vllm"}]}',
+                "/tokenize": lambda body: json.dumps(
+                    {"tokens": tokenizer.encode(body["prompt"]).tolist()}
+                ).encode(),
+                "/v1/completions": lambda _: f"data: {json.dumps(said)}\ndata: [DONE]\n".encode(),
+            }
+            settings = load_settings({"model": {"target": server.url}, **asked}, env={})
+            with closing(LocalEngine(settings)) as engine:
+                done = engine.complete(CompletionRequest("x = 1\n", path=file, workspace=root))
+                assert done.text.startswith("second")
+                if shares:
+                    until(lambda: names(server) == [session_of(root)])
+            (told,) = [b for _, path, _, b in server.engine.asked if path == "/v1/completions"]
+            assert names(server) == ([session_of(root)] if shares else [])
+    arguments = told["vllm_xargs"]
+    assert arguments["codespec_workspace"].endswith(f"/{session_of(root)}")
+    assert arguments["codespec_path"] == (file_of(root, "a.py") if shares else "")
