@@ -137,7 +137,7 @@ def test_greedy_text_is_that_without_drafts(
 def test_a_deleted_workspace_drafts_no_more(
     tenants: int, workspace: str, alone: Counts, places: list[ServedPlace], team: TeamEngine
 ) -> None:
-    """What was learned from it is gone from the worker, too."""
+    """The worker has forgotten it, and all that was learned from it."""
     assert asked(tenants, "DELETE", "/codespec/workspaces", RED) == 200
     assert counts(tenants, RED, workspace, places) == alone
     log = Path(team.folder, "tenants.log").read_text()
