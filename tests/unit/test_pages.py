@@ -34,7 +34,7 @@ TOP = [page.name for page in sorted(ROOT.glob("*.md"))]
 BESIDE = ["bench/README.md", "lsp/README.md"]
 BESIDE += [f"editor-plugins/{name}README.md" for name in ("", "vscode/", "neovim/")]
 ALL = [*TOP, *DOCS, *BESIDE]
-SHORT = [*TOP, *FOR_USERS, "editor-plugins/README.md"]
+SHORT = [*TOP, *FOR_USERS, *BESIDE]
 """Pages whose paragraphs are one thought each."""
 
 
