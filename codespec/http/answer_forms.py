@@ -127,6 +127,16 @@ class ModelMeta(TypedDict):
     size: int
 
 
+class ModelCapabilities(TypedDict):
+    """Abilities of a model by Mistral's names."""
+
+    completion_chat: bool
+    completion_fim: bool
+    function_calling: bool
+    fine_tuning: bool
+    vision: bool
+
+
 class ModelRow(TypedDict):
     """A model that completes, or the next-edit model beside it."""
 
@@ -136,6 +146,9 @@ class ModelRow(TypedDict):
     owned_by: str
     max_model_len: NotRequired[int]
     meta: NotRequired[ModelMeta]
+    type: Literal["base"]
+    capabilities: ModelCapabilities
+    max_context_length: NotRequired[int]
 
 
 class ModelList(TypedDict):

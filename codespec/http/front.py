@@ -16,6 +16,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from functools import cache
 from typing import ParamSpec, TypeVar
+from urllib.parse import parse_qsl
 
 from codespec import limits
 from codespec.config import Settings
@@ -137,7 +138,10 @@ class HttpFront:
             raise Refused(405, f"only {methods[0]}", Allow=", ".join(methods))
         if isinstance(route, Tells) and is_get:
             accept = headers.get(b"accept", b"").decode("latin-1")
-            question = Question(self, rest=rest, is_known=key is not None, accept=accept)
+            asked = dict(parse_qsl(scope.get("query_string", b"").decode("latin-1"), True))
+            question = Question(
+                self, rest=rest, is_known=key is not None, accept=accept, asked=asked
+            )
             await reply.told(await route.answer(question))
             return
         assert key is not None  # nothing that takes a body is public

@@ -5,12 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, cast
 
 import pytest
 
-from codespec.config import CompletionSettings
+from codespec.config import CompletionSettings, Settings, load_settings
 from codespec.daemon.wire import StateChanged
+from codespec.http.access import Refused
 from codespec.http.bodies import ALL_THERE_IS
 from codespec.http.dialects.base import Question, Tells
 from codespec.http.dialects.ollama_answers import OllamaChat, OllamaGenerate
@@ -192,6 +194,15 @@ class Server:
 
     figures: ModelFigures
     edits: str
+    file: str = "/nowhere/mender.gguf"
+    is_busy: bool = False
+
+    @property
+    def settings(self) -> Settings:
+        return load_settings({"edits": {"model": self.file}}, env={})
+
+    def check_ready(self) -> str:
+        return ""
 
     @property
     def daemon(self) -> StateChanged:
@@ -216,9 +227,13 @@ CODER = ModelFigures(
 
 
 def told(path: str, server: Server, **body: object) -> Any:
+    return answered(path, server, json.dumps(body).encode() if body else b"")
+
+
+def answered(path: str, server: Server, raw: bytes = b"", **asked: str) -> Any:
     _, route, _ = route_of(path)
     assert isinstance(route, Tells)
-    question = Question(cast("Any", server), json.dumps(body).encode() if body else b"")
+    question = Question(cast("Any", server), raw, asked=asked)
     return asyncio.run(cast("Any", route.answer(question)))
 
 
@@ -240,3 +255,29 @@ def test_models_are_told_by_ollamas_names() -> None:
         assert "<P>{{ .Prompt }}<S>{{ .Suffix }}<M>" in shown["template"]
     assert told("/api/show", server, model="mender:latest")["capabilities"] == ["completion"]
     assert told("/", server) == told("", server) == "Ollama is running"
+
+
+def test_a_next_edit_model_has_the_size_of_its_file(tmp_path: Path) -> None:
+    for part in ("00001", "00002"):
+        (tmp_path / f"mender-{part}-of-00002.gguf").write_bytes(b"GGUF")
+    server = Server(CODER, "mender", str(tmp_path / "mender-00001-of-00002.gguf"))
+    _, mender = told("/api/tags", server)["models"]
+    assert mender["size"] == 8
+    assert mender["modified_at"] > "2020"
+
+
+def test_mistrals_clients_know_what_a_model_can_do() -> None:
+    coder, mender = told("/v1/models", Server(CODER, "mender"))["data"]
+    assert (coder["type"], coder["max_context_length"]) == ("base", 4096)
+    assert coder["capabilities"]["completion_fim"]
+    assert not coder["capabilities"]["completion_chat"]
+    assert not any(mender["capabilities"].values())
+
+
+def test_a_busy_slot_is_none_where_that_is_to_fail() -> None:
+    [slot] = told("/slots", Server(CODER, "mender", is_busy=True))
+    assert slot["is_processing"]
+    assert len(answered("/slots", Server(CODER, "mender"), fail_on_no_slot="1")) == 1
+    with pytest.raises(Refused, match="no slot available") as refused:
+        answered("/slots", Server(CODER, "mender", is_busy=True), fail_on_no_slot="1")
+    assert refused.value.status == 503

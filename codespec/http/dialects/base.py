@@ -8,7 +8,7 @@ fields.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Generic, Protocol, TypeAlias, TypeVar
 
 from codespec.config import CompletionSettings, Settings
@@ -135,13 +135,14 @@ class ServerState(Protocol):
 class Question:
     """A request that is answered without a completion. rest: of the path, after a route that ends
     in "/". is_known: False for a client that showed no key on a public route. accept: the request's
-    header of that name."""
+    header of that name. asked: names and values of its query."""
 
     server: ServerState
     body: bytes = b""
     rest: str = ""
     is_known: bool = True
     accept: str = ""
+    asked: Mapping[str, str] = field(default_factory=dict[str, str])
 
 
 @dataclass(frozen=True, slots=True)

@@ -64,6 +64,8 @@ async def _metrics(question: Question) -> PlainText:
 
 async def _slots(question: Question) -> list[Json]:
     question.server.check_ready()
+    if "fail_on_no_slot" in question.asked and question.server.is_busy:
+        raise Refused(503, "no slot available: a text is being written")
     return [_slot(question)]
 
 

@@ -7,14 +7,18 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+from contextlib import suppress
 
 import msgspec
 
+from codespec.errors import CodespecError
 from codespec.http.bodies import LATEST, fields_of
 from codespec.http.dialects.base import Api, Json, Question, Tells, Writes
 from codespec.http.dialects.ollama_answers import OllamaChat, OllamaGenerate, time_of
 from codespec.http.dialects.ollama_bodies import ShowBody
 from codespec.models.figures import ModelFigures
+from codespec.models.resolve import model_file
+from codespec.models.split import size_of
 
 _VERSION = "0.33.0"
 """The version of Ollama whose API this is: clients ask for one that is new enough."""
@@ -83,9 +87,14 @@ def _row(name: str, question: Question) -> Json:
 
 
 def _figures_of(name: str, question: Question) -> ModelFigures:
-    """Figures of one of the models; of the next-edit model nothing is known here."""
-    daemon = question.server.daemon
-    return daemon.figures if name == daemon.model else ModelFigures()
+    """Figures of one of the models; of the next-edit model those of its file are known here."""
+    server = question.server
+    if name == server.daemon.model:
+        return server.daemon.figures
+    with suppress(OSError, CodespecError):  # elsewhere, or gone
+        file = model_file(server.settings.edits.model)
+        return ModelFigures(file_bytes=size_of(file), modified_s=file.stat().st_mtime)
+    return ModelFigures()
 
 
 def _details(figures: ModelFigures) -> Json:

@@ -19,9 +19,13 @@ def _completions(raw: bytes, model: str) -> Dialect:
 
 
 def _rows(question: Question) -> list[Json]:
+    figures = question.server.daemon.figures
     about = {"object": "model", "created": 0, "owned_by": "codespec"}
     first, *others = ({"id": name, **about} for name in question.server.models())
-    return [first | _figures(question.server.daemon.figures), *others]
+    return [
+        first | _figures(figures) | _card(figures),
+        *(other | _card(ModelFigures()) for other in others),
+    ]
 
 
 def _figures(figures: ModelFigures) -> Json:
@@ -33,6 +37,22 @@ def _figures(figures: ModelFigures) -> Json:
         "size": figures.file_bytes,
     }
     return {"max_model_len": figures.n_ctx, "meta": meta} if figures.n_ctx else {}
+
+
+def _card(figures: ModelFigures) -> Json:
+    """The fields by which Mistral's clients know a model. Source: https://docs.mistral.ai/api"""
+    length = {"max_context_length": figures.n_ctx} if figures.n_ctx else {}
+    return {
+        "type": "base",
+        "capabilities": {
+            "completion_chat": figures.chats,
+            "completion_fim": figures.fills_in,
+            "function_calling": False,
+            "fine_tuning": False,
+            "vision": False,
+        },
+        **length,
+    }
 
 
 async def _models(question: Question) -> Json:
