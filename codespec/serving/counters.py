@@ -7,6 +7,8 @@ from typing import Any
 
 from codespec.types import Source, SourceStats
 
+MOST_WORKSPACES = 1024
+
 
 @dataclass(slots=True)
 class RowCounters:
@@ -34,15 +36,25 @@ class RowCounters:
     most_ms: float = 0.0
     begin_ms: float = 0.0
     by_source: dict[str, SourceStats] = field(default_factory=dict[str, SourceStats])
+    by_workspace: dict[str, dict[str, SourceStats]] = field(
+        default_factory=dict[str, dict[str, SourceStats]]
+    )
+    """The same by id of the workspace that was drafted from; "" for none, and for those beyond
+    `MOST_WORKSPACES`."""
 
-    def add(self, counts: list[tuple[int, int]]) -> None:
+    def add(self, counts: list[tuple[int, int]], workspace: str = "") -> None:
         """Add a request's tokens drafted and accepted, by number of source."""
+        if workspace not in self.by_workspace and len(self.by_workspace) >= MOST_WORKSPACES:
+            workspace = ""
         for number, (n_drafted, n_accepted) in enumerate(counts):
             if n_drafted:
-                stats = self.by_source.setdefault(Source.of(number).label, SourceStats())
-                stats.n_drafted += n_drafted
-                stats.n_accepted += n_accepted
+                label = Source.of(number).label
+                for by_source in (self.by_source, self.by_workspace.setdefault(workspace, {})):
+                    stats = by_source.setdefault(label, SourceStats())
+                    stats.n_drafted += n_drafted
+                    stats.n_accepted += n_accepted
 
     def as_dict(self) -> dict[str, Any]:
-        # A copy in one step: a drafter that is late may add a source meanwhile.
-        return asdict(replace(self, by_source=dict(self.by_source)))
+        # Copies in one step each: a drafter that is late may add a source meanwhile.
+        by_workspace = {name: dict(found) for name, found in list(self.by_workspace.items())}
+        return asdict(replace(self, by_source=dict(self.by_source), by_workspace=by_workspace))

@@ -28,10 +28,12 @@ MOST_REQUESTS = 1024
 
 
 class _Known(NamedTuple):
-    """A request that has begun. n_read: tokens of its row that were read."""
+    """A request that has begun. n_read: tokens of its row that were read. workspace: the one that
+    it drafts from, "" for none."""
 
     native: DraftedRequest
     n_read: int
+    workspace: str = ""
 
 
 class LookupRows:
@@ -74,7 +76,7 @@ class LookupRows:
             if known is None:
                 continue
             n_read = step.start + len(step.tokens)
-            self._requests[step.key] = _Known(known.native, n_read)
+            self._requests[step.key] = known._replace(n_read=n_read)
             asked.append(i)
             natives.append(known.native)
             fresh.append(step.tokens[known.n_read - step.start :].tolist())
@@ -121,7 +123,7 @@ class LookupRows:
         native = DraftedRequest(calibration, sources, before, after)
         self._counters.n_begun += 1
         self._counters.begin_ms += (time.perf_counter() - start) * 1e3
-        return _Known(native, step.n_prompt)
+        return _Known(native, step.n_prompt, place.workspace if segments else "")
 
     def _end(self, key: Hashable) -> None:
         known = self._requests.pop(key, None)
@@ -130,4 +132,4 @@ class LookupRows:
 
     def _count(self, known: _Known) -> None:
         known.native.end()
-        self._counters.add(known.native.by_source)
+        self._counters.add(known.native.by_source, known.workspace)

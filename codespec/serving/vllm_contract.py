@@ -8,6 +8,7 @@ Runs in vLLM's environment; loads no model. Exit code 1 where anything is broken
 from __future__ import annotations
 
 import inspect
+import os
 import sys
 from collections.abc import Callable, Iterator
 from importlib import import_module
@@ -36,6 +37,7 @@ def broken() -> Iterator[str]:
         _endpoints,
         _workers,
         _salts,
+        _metrics,
     ):
         try:
             yield from check()
@@ -151,6 +153,17 @@ def _salts() -> Iterator[str]:
         protocol = import_module(f"vllm.entrypoints.openai.{kind}.protocol")
         if "cache_salt" not in _source(protocol):  # pyright: ignore[reportArgumentType]
             yield f"The HTTP API of kind {kind} no longer takes cache_salt."
+
+
+def _metrics() -> Iterator[str]:
+    """The page /metrics is made from prometheus_client's own registry."""
+    client = import_module("prometheus_client")
+    registry = _of("vllm.v1.metrics.prometheus", "get_prometheus_registry")
+    if "PROMETHEUS_MULTIPROC_DIR" not in os.environ and registry() is not client.REGISTRY:
+        yield "/metrics is made from another registry: it lacks the drafter's counters."
+    page = import_module("vllm.entrypoints.serve.instrumentator.metrics")
+    if '"/metrics"' not in _source(page):  # pyright: ignore[reportArgumentType]
+        yield "The page of metrics is no longer /metrics."
 
 
 def main() -> int:

@@ -1,4 +1,5 @@
-"""vLLM's endpoint plug-in: the gate of tenants before its API, and the store of their workspaces.
+"""vLLM's endpoint plug-in: the gate of tenants before its API, the store of their workspaces, and
+the drafter's counters on its page of metrics.
 
     VLLM_PLUGINS=codespec
 
@@ -12,6 +13,7 @@ import asyncio
 import logging
 import os
 from argparse import Namespace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +23,7 @@ from codespec.serving.tenants.tenant_store import TenantStore
 from codespec.serving.tenants.workspace_routes import WorkspaceRoutes
 from codespec.serving.tokenizer_file import TokenizerFile
 from codespec.serving.vllm_drafter import PLUGIN, ServingSettings, settings_from
+from codespec.serving.vllm_metrics import METHOD, DraftCounters
 
 log = logging.getLogger("vllm.codespec")
 
@@ -35,10 +38,14 @@ class EndpointPlugin:
     def __init__(self) -> None:
         self._settings = ServingSettings()
         self._desk: GateDesk | None = None
+        self._counters = DraftCounters()
 
     def attach_router(self, app: Any) -> None:
-        """Put the gate before the API. Raises: ConfigError."""
+        """Put the gate before the API, and the drafter's counters on its page of metrics. Raises:
+        ConfigError."""
         self._settings = settings_from(os.environ)
+        # Before the gate, which then stands before it: nobody without a key has workers asked.
+        self._counters.show(app)
         if self._settings.tenants is None:
             log.info("codespec: no tenants are named: anybody may send requests")
             return
@@ -47,6 +54,8 @@ class EndpointPlugin:
 
     async def init_state(self, engine_client: Any, state: Any, args: Namespace) -> None:
         """Take workspaces, now that the model is known. Raises: ModelError, OSError."""
+        if engine_client is not None:
+            self._counters.ask = partial(engine_client.collective_rpc, METHOD)
         tenants = self._settings.tenants
         if self._desk is None or tenants is None or engine_client is None:
             return

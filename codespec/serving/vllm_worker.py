@@ -15,6 +15,11 @@ class DrafterWorker:
 
     model_runner: Any
 
+    def codespec_stats(self) -> dict[str, Any] | None:
+        """The drafter's counters; None where there is no drafter of ours."""
+        drafter = getattr(self.model_runner, "drafter", None)
+        return drafter.stats() if isinstance(drafter, VllmDrafter) else None
+
     def codespec_forget(self, workspaces: list[str]) -> None:
         """Let go of workspaces of tenants."""
         drafter = getattr(self.model_runner, "drafter", None)

@@ -3,15 +3,21 @@
 from __future__ import annotations
 
 import json
+import sys
 import threading
 from collections.abc import Generator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from codespec.errors import CodespecError
 from codespec_bench.engine_client import EngineClient, EngineError, EngineRun
-from codespec_bench.maintainers.team import OURS, PLAIN, table_of
+from codespec_bench.maintainers import team_engine
+from codespec_bench.maintainers.team import OURS, PLAIN, checks_of, saved_time, table_of
+from codespec_bench.maintainers.team_engine import TeamEngine
 from codespec_bench.rows_replay import RowsReplay, ngram_draft
 from codespec_bench.served_places import ServedPlace
 
@@ -123,3 +129,61 @@ def test_the_table_tells_equal_texts_apart():
     cells = [list(column.cells) for column in table_of(runs, 2).columns]
     assert cells[1] == ["40", "11"]
     assert cells[-1] == ["2 and 2 of 2", "2 and 1 of 2"]
+
+
+def run_of(steps: int, tokens: list[list[int]]) -> EngineRun:
+    return EngineRun(tokens, steps, 10, 5, 1.0, 1.0)
+
+
+def test_promises_are_checked_against_their_bounds():
+    same, other = [[1, 2], [3]], [[1, 2], [4]]
+    runs = {
+        PLAIN: {"64": run_of(100, same), "16": run_of(50, same), "at once": run_of(30, same)},
+        "ngram": {"64": run_of(50, same), "16": run_of(40, same), "at once": run_of(20, same)},
+        OURS: {"64": run_of(40, same), "16": run_of(36, same), "at once": run_of(20, other)},
+    }
+    checks = checks_of(runs, {1: 2.5, 8: 0.9})
+    assert checks == {
+        "texts equal to plain, one at a time": (2, 2, True),
+        "texts equal to plain, 8 at once": (1, 2, False),
+        "steps by those of ngram, 64 tokens": (0.8, 0.85, True),
+        "steps by those of ngram, 16 tokens": (0.9, 0.85, False),
+        "times as fast, 1 at once": (2.5, 2.0, True),
+        "times as fast, 8 at once": (0.9, 1.0, False),
+    }
+
+
+def test_time_is_compared_on_one_engine_in_turns(engine):
+    port, asked = engine
+    assert set(saved_time(port, PLACES, 2)) == {1, 8}
+    drafts = [body["vllm_xargs"]["codespec_draft"] for body in asked]
+    assert drafts == 6 * ([0] * len(PLACES) + [1] * len(PLACES))
+
+
+def test_a_port_that_is_taken_is_said(engine):
+    port, _ = engine
+    with pytest.raises(EngineError, match=f"port {port} cannot be listened on"):
+        team_engine._free(port)
+    assert team_engine._free(0) > 0
+
+
+def test_a_machine_that_vllm_cannot_run_on_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    free = SimpleNamespace(free=10**9)
+    monkeypatch.setattr(team_engine.platform, "machine", lambda: "x86_64")
+    monkeypatch.setattr(team_engine.sys, "platform", "linux")
+    monkeypatch.setattr(team_engine.shutil, "disk_usage", lambda _: free)
+    with pytest.raises(CodespecError, match=r"1\.0 GB are free"):
+        team_engine.check_machine(tmp_path)
+    free.free = 10**12
+    team_engine.check_machine(tmp_path)
+    monkeypatch.setattr(team_engine.sys, "platform", "darwin")
+    with pytest.raises(CodespecError, match="no CPU build for darwin"):
+        team_engine.check_machine(tmp_path)
+
+
+def test_what_pip_does_not_find_is_said(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    monkeypatch.setenv("CODESPEC_CACHE_DIR", str(tmp_path))
+    made = TeamEngine()
+    with pytest.raises(CodespecError) as told:
+        made._run(sys.executable, "-m", "pip", "no-such-command")
+    assert "torch's CPU builds" in told.value.hint

@@ -8,6 +8,7 @@ import shlex
 from pathlib import Path
 
 from codespec.serving.vllm_drafter import VERSION, settings_from
+from codespec.serving.vllm_worker import DrafterWorker
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGE = (DOCS / "team-operation.md").read_text("utf-8")
@@ -19,7 +20,10 @@ def variables() -> dict[str, str]:
 
 
 def test_the_environment_is_what_the_drafter_reads():
-    assert settings_from(variables()).workspaces
+    tenants = settings_from(variables()).tenants
+    assert tenants is not None
+    # The unit's own folder is all that it may write to.
+    assert tenants.folder.startswith("/var/lib/codespec/")
 
 
 def test_the_arguments_name_our_drafter():
@@ -29,6 +33,8 @@ def test_the_arguments_name_our_drafter():
     module, name = drafting["model"].rsplit(".", 1)
     assert hasattr(__import__(module, fromlist=[name]), name)
     assert drafting["method"] == "custom_class"
+    worker = arguments[arguments.index("--worker-extension-cls") + 1]
+    assert worker == f"{DrafterWorker.__module__}.{DrafterWorker.__name__}"
 
 
 def test_the_unit_starts_whatever_ended_and_keeps_keys_out_of_its_command():
