@@ -7,6 +7,7 @@ import os
 import re
 import shutil
 import socket
+import ssl
 import subprocess
 import sys
 import time
@@ -82,14 +83,22 @@ def vllm_router() -> str:
 
 
 @contextmanager
-def routed(kind: str, ports: Sequence[int], folder: Path, key: str = "") -> Generator[str]:
+def routed(
+    kind: str, ports: Sequence[int], folder: Path, key: str = "", certificate: Path | None = None
+) -> Generator[str]:
     """Run a router of this kind before engines, and yield its URL. folder: of its files. key: that
-    engines want."""
+    engines want. certificate: see `certificate_in`; HAProxy then answers by https, as localhost."""
     port = free_port()
+    url = f"http://127.0.0.1:{port}"
+    trust = None
     environment: Mapping[str, str] = os.environ
     if kind == "haproxy":
         file = folder / "haproxy.cfg"
-        file.write_text(haproxy_file(ports, f"127.0.0.1:{port}"))
+        listens = f"127.0.0.1:{port}"
+        if certificate is not None:
+            url, listens = f"https://localhost:{port}", _with_tls(listens, certificate)
+            trust = ssl.create_default_context(cafile=certificate)
+        file.write_text(haproxy_file(ports, listens))
         program, environment = haproxy()
         command = [program, "-db", "-f", str(file)]
     else:
@@ -102,21 +111,44 @@ def routed(kind: str, ports: Sequence[int], folder: Path, key: str = "") -> Gene
     with (folder / f"{kind}.log").open("wb") as log:
         process = subprocess.Popen(command, env=environment, stdout=log, stderr=log)
         try:
-            url = f"http://127.0.0.1:{port}"
-            _wait(f"{url}/v1/models", process, key)
+            _wait(f"{url}/v1/models", process, key, trust)
             yield url
         finally:
             process.terminate()
             process.wait()
 
 
-def _wait(url: str, process: subprocess.Popen[bytes], key: str) -> None:
+def _with_tls(listens: str, certificate: Path) -> str:
+    """The line "bind" of docs/team/haproxy.cfg, for another address and certificate."""
+    found = re.search(r"(?m)^    bind \S+ (ssl crt) \S+ (.*)$", HAPROXY_FILE.read_text())
+    assert found is not None
+    return f"{listens} {found[1]} {certificate} {found[2]}"
+
+
+def certificate_in(folder: Path) -> Path:
+    """A certificate of localhost and its key in one file, as HAProxy reads them. Raises:
+    install.Unavailable."""
+    openssl = shutil.which("openssl")
+    if openssl is None:
+        raise install.Unavailable("openssl makes the certificate")
+    key, certificate, both = folder / "key.pem", folder / "cert.pem", folder / "team.pem"
+    made = "req -x509 -newkey rsa:2048 -nodes -days 1 -subj /CN=localhost"
+    named = ("-addext", "subjectAltName=DNS:localhost")
+    command = [openssl, *made.split(), *named, "-keyout", str(key), "-out", str(certificate)]
+    subprocess.run(command, check=True, capture_output=True)
+    both.write_text(certificate.read_text() + key.read_text())
+    return both
+
+
+def _wait(
+    url: str, process: subprocess.Popen[bytes], key: str, trust: ssl.SSLContext | None
+) -> None:
     until = time.monotonic() + _READY_S
     while True:
         assert process.poll() is None, "the router has ended: see its log"
         try:
             asked = urllib.request.Request(url, headers={"Authorization": f"Bearer {key}"})
-            with urllib.request.urlopen(asked, timeout=5):
+            with urllib.request.urlopen(asked, timeout=5, context=trust):
                 return
         except (OSError, urllib.error.URLError):
             assert time.monotonic() < until

@@ -11,27 +11,21 @@ import pytest
 from tests.editors import debian, install
 from tests.editors.install import Unavailable
 
-from .engine_routers import HAPROXY_FILE, VLLM_ROUTER_OPTIONS, check_haproxy, haproxy
+from .engine_routers import (
+    HAPROXY_FILE,
+    VLLM_ROUTER_OPTIONS,
+    certificate_in,
+    check_haproxy,
+    haproxy,
+)
 
 UNIT = HAPROXY_FILE.parent / "codespec-vllm@.service"
 
 
-@pytest.fixture
-def certificate(tmp_path: Path) -> Path:
-    """A certificate and its key in one file, as HAProxy reads them."""
-    if not shutil.which("openssl"):
-        pytest.skip("no openssl")
-    key, file = tmp_path / "key.pem", tmp_path / "certificate.pem"
-    command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1"]
-    command += ["-subj", "/CN=team", "-keyout", str(key), "-out", str(file)]
-    subprocess.run(command, check=True, capture_output=True)
-    (tmp_path / "team.pem").write_text(file.read_text() + key.read_text())
-    return tmp_path / "team.pem"
-
-
-def test_haproxy_takes_its_file(certificate: Path, tmp_path: Path) -> None:
+def test_haproxy_takes_its_file(tmp_path: Path) -> None:
     try:
         haproxy()
+        certificate = certificate_in(tmp_path)
     except Unavailable as e:
         pytest.skip(str(e))
     text = HAPROXY_FILE.read_text()

@@ -25,7 +25,7 @@ from codespec.engine.served import ServedEngine
 from codespec.requests import Completion, CompletionRequest
 from tests.editors.install import Unavailable
 
-from .engine_routers import free_port, routed
+from .engine_routers import certificate_in, free_port, routed
 from .scripted_engine import ENDLESS, KEY, TEXT
 
 N_WORKSPACES = 24
@@ -239,3 +239,24 @@ def test_haproxy_takes_workspaces_where_their_completions_go_and_nothing_else(de
             assert homes[line["session"]] == {port}
     for path in ("/metrics", "/health", "/docs", "/", "/v1", "/codespecs/x", "/tokenizes"):
         assert asked(desk.url, path) == 404
+
+
+def test_an_editor_comes_in_by_tls(tmp_path: Path) -> None:
+    (tmp_path / "key").write_text(KEY)
+    with ExitStack() as stack:
+        engines = stack.enter_context(closing(Engines(tmp_path)))
+        try:
+            pem = certificate_in(tmp_path)
+            routed_by_tls = routed("haproxy", engines.ports, tmp_path, KEY, pem)
+            url = stack.enter_context(routed_by_tls)
+        except Unavailable as e:
+            pytest.skip(str(e))
+        server = {"key_file": str(tmp_path / "key"), "ca_file": str(pem), "family": "qwen"}
+        given = {"model": {"target": f"{url}/v1", "draft": ""}, "server": server}
+        engine = ServedEngine(load_settings(given, env={}), LocalEngine)
+        stack.callback(engine.close)
+        request = CompletionRequest(
+            "def f():\n    fi", "\n\nx = 1\n", path="/w/a.py", workspace="/w", max_tokens=64
+        )
+        assert engine.complete(request).text == TEXT
+        assert len(engines.homes(dict.fromkeys(engines.ports, 0))) == 1
