@@ -232,11 +232,11 @@ def _print(completion: Completion, prefix: str) -> None:
     if not trace.model:  # nobody was asked
         return
     click.echo()
-    saved = (
-        f" ({trace.n_tokens / trace.n_target_passes:.2f} a pass)" if trace.n_target_passes else ""
-    )
+    n_passes, passes = trace.n_target_passes, ""  # a server does not tell them
+    if n_passes:
+        passes = f" in {n_passes} target passes ({trace.n_tokens / n_passes:.2f} a pass)"
     click.echo(f"model      {trace.model} on {trace.backend}")
-    click.echo(f"tokens     {trace.n_tokens} in {trace.n_target_passes} target passes{saved}")
+    click.echo(f"tokens     {trace.n_tokens}{passes}")
     for source, stats in sorted(trace.by_source.items()):
         click.echo(f"  {source:<12} {stats.n_drafted:4d} drafted  {stats.n_accepted:4d} accepted")
     click.echo(

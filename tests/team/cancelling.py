@@ -1,9 +1,9 @@
 """How soon a server stops once nobody waits for its answer: python -m tests.team.cancelling [URL]
 
-URL: of llama-server, or of vLLM with its /v1; without one, a llama-server is started. A long answer
-is asked for, and given up at its first text. Our part is the time until the connection is closed;
-the server's is the time from then until it says that it computes nothing, asked for every few
-milliseconds. Prints a table and one line of JSON.
+URL: of llama-server, or of vLLM with its /v1; without one, a llama-server is started, or vLLM
+(--vllm). A long answer is asked for, and given up at its first text. Our part is the time until the
+connection is closed; the server's is the time from then until it says that it computes nothing,
+asked for every few milliseconds. Prints a table and one line of JSON.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ import re
 import statistics
 import time
 import urllib.request
-from collections.abc import Callable
-from contextlib import closing, nullcontext
+from collections.abc import Callable, Generator
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from unittest import mock
 
@@ -24,6 +24,7 @@ from codespec.config import load_settings
 from codespec.engine.local import LocalEngine
 from codespec.models.bundled_pair import BUNDLED_TARGET, bundled
 from codespec.requests import CompletionRequest, Progress
+from codespec_bench.maintainers.team_engine import TeamEngine
 from tests.team.llama_server import llama_server
 
 TEXT = "def add(a, b):\n    return a + b\n\n\ndef "
@@ -93,12 +94,28 @@ def measure(url: str, n: int) -> list[Cancelled]:
         return [cancel_once(engine, is_idle, number) for number in range(n)]
 
 
+@contextmanager
+def server(url: str | None, is_vllm: bool) -> Generator[str]:
+    """The URL that was named, or that of a server which ends afterwards."""
+    if url:
+        yield url
+    elif is_vllm:
+        team = TeamEngine()
+        team.install()
+        with team.running("cancelling") as port:
+            yield f"http://127.0.0.1:{port}/v1"
+    else:
+        with llama_server(bundled(BUNDLED_TARGET)) as started:
+            yield started
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("url", nargs="?")
+    parser.add_argument("--vllm", action="store_true")
     parser.add_argument("--times", type=int, default=20)
     options = parser.parse_args()
-    with nullcontext(options.url) if options.url else llama_server(bundled(BUNDLED_TARGET)) as url:
+    with server(options.url, options.vllm) as url:
         found = measure(url, options.times)
     figures: dict[str, float] = {"n": len(found)}
     for part, values in (

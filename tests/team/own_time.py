@@ -32,7 +32,7 @@ from codespec_bench.places import places_in
 from tests.scripted_server import Exchange, completion, models, scripted_server
 
 N_REPEATS = 5
-N_KEY = 24
+N_BEFORE, N_AFTER = 128, 24
 KINDS = ("line", "inline", "statement", "rest", "under")
 ALONE: dict[str, Any] = {"context": {"symbols": "off", "buffers": "off", "edits": "off"}}
 
@@ -40,7 +40,7 @@ ALONE: dict[str, Any] = {"context": {"symbols": "off", "buffers": "off", "edits"
 def key_of(prompt: list[int], suffix: int, others: Sequence[int]) -> str:
     """Identity of a place in a prompt, the suffix of which comes first: the tokens around the
     cursor, as far as the prompts of both ways hold them. suffix, others: ids of the markers."""
-    near = prompt[: -N_KEY - 1 : -1], prompt[prompt.index(suffix) + 1 :][:N_KEY]
+    near = prompt[: -N_BEFORE - 1 : -1], prompt[prompt.index(suffix) + 1 :][:N_AFTER]
     return json.dumps([list(takewhile(lambda token: token not in others, side)) for side in near])
 
 
@@ -85,13 +85,11 @@ def measure(root: Path, n: int, n_repeats: int) -> dict[str, float]:
         assert fim.order == "spm"
         markers = fim.suffix, [fim.prefix, fim.middle]
         made = [here.generate(request) for request in requests]
-        answers = {
-            key_of(one.context.prompt.tolist(), *markers): (
-                list(one.tokens),
-                "stop" if one.finish == "stop" else "length",
-            )
-            for one in made
-        }
+        answers: dict[str, tuple[list[int], str]] = {}
+        for one in made:
+            said = list(one.tokens), "stop" if one.finish == "stop" else "length"
+            key = key_of(one.context.prompt.tolist(), *markers)
+            assert answers.setdefault(key, said) == said, "two places that the server cannot tell"
         probe = here.tokenizer.encode(PROBE).tolist()
         server = subprocess.Popen(
             [sys.executable, "-m", __spec__.name, "--serve", "-"],

@@ -43,6 +43,22 @@ def error_in(findings: list[Finding]) -> Finding:
     return error
 
 
+@pytest.mark.parametrize(
+    ("named", "title"),
+    [
+        ("/srv/models/coder.gguf", "coder.gguf"),
+        ("C:\\models\\coder.gguf", "coder.gguf"),
+        ("Qwen/Qwen2.5-Coder-7B", "Qwen/Qwen2.5-Coder-7B"),
+    ],
+)
+def test_a_model_that_is_named_by_its_path_is_told_by_its_file(named: str, title: str) -> None:
+    """It is asked for by its whole name."""
+    with scripted_server({**ROUTES, "/v1/models": models(name=named)}) as server:
+        findings = found(server.url)
+        assert {body["model"] for body in server.asked(COMPLETIONS)} == {named}
+    assert f"{title}: OpenAI-compatible server computes it, {server.url}" in findings[0].message
+
+
 def test_it_tells_what_the_server_is_and_how_fast() -> None:
     with scripted_server(ROUTES) as server:
         findings = found(server.url)
@@ -107,7 +123,9 @@ def test_a_server_that_is_not_there_is_told() -> None:
         nobody.bind(("127.0.0.1", 0))
         port = nobody.getsockname()[1]
         error = error_in(found(f"http://127.0.0.1:{port}"))
-    assert error.message == "the server does not answer: nothing listens there"
+    where = f"http://127.0.0.1:{port}"
+    assert error.message == f"{where}: the server does not answer: nothing listens there"
+    assert "model.target" in error.next_step
 
 
 def test_plain_http_beyond_this_machine_is_an_error_until_it_is_allowed() -> None:
@@ -136,7 +154,7 @@ def test_a_server_has_to_prove_who_it_is(certificate: tuple[Path, ssl.SSLContext
     ca, tls = certificate
     with scripted_server(ROUTES, tls) as server:
         error = error_in(found(server.url))
-        assert error.message.startswith("the server does not prove who it is: self")
+        assert error.message.startswith(f"{server.url}: the server does not prove who it is: self")
         assert "server.ca_file" in error.next_step
         assert server.exchanges == [], "it was not asked anything"
         assert not [f for f in found(server.url, ca_file=str(ca)) if f.level == "error"]
@@ -149,7 +167,7 @@ def test_a_server_has_to_prove_who_it_is(certificate: tuple[Path, ssl.SSLContext
 def test_tls_to_a_server_without_is_told() -> None:
     with scripted_server(ROUTES) as server:
         error = error_in(found(server.url.replace("http:", "https:")))
-    assert error.message.startswith("the server does not")
+    assert ": the server does not" in error.message
 
 
 def test_explain_shows_what_is_sent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -50,7 +50,7 @@ class ServerFailure(Reason):
     @property
     def hint(self) -> str:
         """The next step."""
-        return _HINTS.get(self, "See whether it runs: codespec doctor.")
+        return _HINTS.get(self, "See whether it runs, and whether model.target is its address.")
 
 
 _F = ServerFailure
@@ -62,8 +62,11 @@ _HINTS = {
     _F.WRONG_PATH: "Compare model.target with the server's own address, path and model names.",
     _F.REDIRECT: "Name that address in model.target, if you trust it: it is not followed.",
     _F.UNPROVEN: "Name the file of your own authority's certificates in server.ca_file.",
-    _F.NOT_UNDERSTOOD: "Compare model.target with the server's own address: codespec doctor.",
-    _F.REFUSED: "See the server's log, and codespec doctor.",
+    _F.NOT_UNDERSTOOD: "Compare model.target with the server's own address.",
+    _F.REFUSED: "See the server's log.",
+    _F.BROKEN: "See the server's log.",
+    _F.CUT_OFF: "See the server's log.",
+    _F.BUSY: "Wait, or let it take more requests.",
 }
 
 
@@ -78,6 +81,11 @@ class ServerError(UnavailableError):
         super().__init__(message, failure.hint, failure.text)
         self.failure = failure
         self.retry_after_s = retry_after_s
+
+    def at(self, url: str) -> ServerError:
+        """This error, with the address of the server that was asked."""
+        self.message = f"{url}: {self.message}"
+        return self
 
 
 def of_status(status: int, retry_after: str = "") -> ServerError:

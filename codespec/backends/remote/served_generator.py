@@ -113,7 +113,7 @@ class TextFromServer(_FromServer, TextGenerator):
         self, client: ServerClient, kind: ServerKind, served: Served, family: Family | None
     ) -> None:
         n_ctx = served.n_ctx or DEFAULT_N_CTX
-        super().__init__(served.model, kind.name, n_ctx, served.n_params, family)
+        super().__init__(served.title, kind.name, n_ctx, served.n_params, family)
         self._connect(client, kind, served)
         markers = {token: text for text, token in self._bytes.markers.items()}
         self._speller = PromptSpeller(self._bytes, markers, known_controls())
@@ -140,7 +140,7 @@ class TokensFromServer(_FromServer):
         known = vocabulary.info
         self.info = dataclasses.replace(
             known,
-            name=served.model,
+            name=served.title,
             path="",
             n_ctx=served.n_ctx or known.n_ctx or DEFAULT_N_CTX,
             n_params=served.n_params,

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from pathlib import PureWindowsPath
 from typing import Any, NamedTuple
 
 from codespec.backends.generators import GeneratorFigures
@@ -32,6 +33,13 @@ class Served:
     takes_ids: bool = False
     files: tuple[str, ...] = ()
     workspaces: frozenset[str] = frozenset()
+
+    @property
+    def title(self) -> str:
+        """The model's name for people: of one that is named by its path there, its file or folder
+        alone."""
+        path = PureWindowsPath(self.model)  # takes both kinds of slashes
+        return path.name if path.root and path.name else self.model
 
 
 @dataclass(frozen=True, slots=True)

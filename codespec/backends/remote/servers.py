@@ -8,6 +8,7 @@ from codespec.backends.base import KvType, Remark
 from codespec.backends.generators import GeneratorBackend
 from codespec.backends.remote import server_address
 from codespec.backends.remote.connection import ServerClient
+from codespec.backends.remote.failures import ServerError
 from codespec.backends.remote.inquiry import Inquiry
 from codespec.backends.remote.kinds import recognised
 from codespec.backends.remote.served_generator import TextFromServer, TokensFromServer
@@ -50,6 +51,9 @@ class ServerBackend(GeneratorBackend):
             inquiry = Inquiry(client)
             kind, served = recognised(inquiry, address)
             vocabulary = vocabulary_of(kind, served, address, settings.server, inquiry)
+        except ServerError as e:
+            client.close()
+            raise e.at(address.url) from None
         except BaseException:
             client.close()
             raise

@@ -62,7 +62,8 @@ def command(as_json: bool) -> None:
         return
     table = Table(*map(folded, ("name", "size", "default", "from")), box=None)
     for row in rows:
-        size = f"{row['bytes'] / 1e6:,.1f} MB" if row["exists"] else "missing"
+        size = f"{row['bytes'] / 1e6:,.1f} MB" if row["bytes"] else ""
+        size = size if row["exists"] else "missing"
         table.add_row(escape(row["name"]), size, row["default"], escape(row["origin"]))
     Console().print(table)
     for row in drafts:
