@@ -92,7 +92,7 @@ def parts() -> list[tuple[str, Counter[str], Counter[str]]]:
         name = page.relative_to(ROOT / "docs").as_posix()
         if name == "README.md":
             continue
-        text = page.read_text("utf-8")
+        text = re.sub(r"```.*?```", "", page.read_text("utf-8"), flags=re.S)
         for part in re.split(r"^(?=#+ )", text, flags=re.M):
             heading, _, body = part.partition("\n")
             if heading.startswith("#"):
@@ -125,10 +125,13 @@ def answers(question: str) -> list[str]:
     ("question", "pages"),
     [
         ("how do I switch it off for a language", ["restraint.md"]),
+        ("which model for 8 GB", ["models.md"]),
         ("does it send my code anywhere", ["privacy.md"]),
         ("why no suggestion", ["troubleshooting.md"]),
+        ("how to remove it", ["install.md"]),
         ("use with Ollama", ["models.md", "remote-model.md", "clients.md"]),
         ("accept one word", ["restraint.md", "editors/vscode.md", "editors/neovim.md"]),
+        ("GPU", ["install.md"]),
         ("offline", ["troubleshooting.md", "install.md"]),
         ("company proxy certificates CA", ["troubleshooting.md"]),
     ],
