@@ -1,7 +1,7 @@
 """An editor's suggestions while many ask over HTTP: python -m tests.reliability.http_load
 
 64 clients in a process of their own ask for completions one after the other, and 64 connections
-half a body. Like requests of an editor are measured without them and beside them, in turns,
+hold half a body. Like requests of an editor are measured without them and beside them, in turns,
 through the daemon, in the folders of a new user. Prints a table, what the time went into, and one
 line of JSON; a ratio is the median over the blocks.
 """
