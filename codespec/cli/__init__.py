@@ -29,6 +29,7 @@ _COMMANDS = {
     "doctor": "Look for what keeps completion from working well, and say what to do.",
     "stats": "Show or delete the local statistics of shown and accepted suggestions.",
     "models": "See, add and choose models.",
+    "setup": "Build llama.cpp for this machine, where it was not built with codespec.",
     "distill": "Make a draft model for a target and a workspace.",
     "bench": "Measure codespec on this machine.",
     "lsp": "Serve an editor over standard input and output.",

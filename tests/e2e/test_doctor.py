@@ -29,6 +29,7 @@ from codespec.index.store import Store
 from codespec.index.word_encoder import WordEncoder
 from codespec.models import entries
 from codespec.models.bundled_pair import BUNDLED_DRAFT, BUNDLED_TARGET, bundled
+from codespec.system import accelerators
 from codespec.system.folders import cache_dir
 from codespec.usage.statistics import Stats
 from tests import training
@@ -438,3 +439,29 @@ def test_a_busy_machine_is_told_from_a_slow_model(project, monkeypatch):
     steps, is_told = slow(0.6)
     assert ["ask again" in step for step in steps] == [True, True]
     assert is_told
+
+
+def test_an_accelerator_that_models_do_not_run_on(project, monkeypatch):
+    """The one that CODESPEC_BACKEND names: what is here of it, what is missing, how to build it."""
+    monkeypatch.setattr("codespec.backends.llama.backend.gpu_backend", lambda: "cpu")
+    for name in accelerators.ACCELERATORS:
+        monkeypatch.setenv("CODESPEC_BACKEND", name)
+        (finding,) = (f for f in doctor(project, "--quick") if "but models run on" in f["message"])
+        assert finding["level"] == "warning"
+        assert finding["message"].startswith(f"CODESPEC_BACKEND is {name}, but models run on cpu")
+        for part in accelerators.missing(name, "compiler", "SDK", "loader", "device"):
+            assert part in finding["message"]
+        assert finding["next_step"].endswith(f"CODESPEC_BACKEND={name} make env")
+    monkeypatch.setenv("CODESPEC_BACKEND", "hip")
+    monkeypatch.setattr("codespec.backends.llama.backend.gpu_backend", lambda: "hip")
+    assert not [f for f in doctor(project, "--quick") if "but models run on" in f["message"]]
+
+
+def test_a_gpu_that_llama_cpp_was_not_built_for(project, monkeypatch):
+    monkeypatch.delenv("CODESPEC_BACKEND", raising=False)
+    monkeypatch.setattr("codespec.backends.llama.backend.gpu_backend", lambda: "cpu")
+    monkeypatch.setattr(accelerators, "has_device", lambda name: name in ("hip", "vulkan"))
+    (finding,) = (f for f in doctor(project, "--quick") if "an AMD GPU" in f["message"])
+    assert finding["level"] == "note"
+    assert "compiler hipcc" in finding["message"]  # there are no programs on the PATH
+    assert finding["next_step"].endswith("CODESPEC_BACKEND=hip make env")

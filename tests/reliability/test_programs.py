@@ -175,6 +175,7 @@ GIVEN = {
     ("daemon/process.py", "command"),  # that of the keeper
     ("gpu/build.py", "load"),  # what it has built
     ("doctor/checks.py", "path"),  # what was found
+    ("system/llama_build.py", "command"),  # that of a pip by its whole path
     ("maintainers/finishing.py", "python"),  # its own argument
     ("peers/server.py", "self._binary"),
 }

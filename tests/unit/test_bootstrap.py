@@ -6,7 +6,10 @@ import ast
 import hashlib
 import importlib.util
 import os
-import shlex
+import re
+import shutil
+import signal
+import subprocess
 import sys
 import venv
 import zipfile
@@ -14,10 +17,12 @@ from importlib import metadata
 from pathlib import Path
 from types import ModuleType
 
+import psutil
 import pytest
 import tomli
 from packaging.requirements import Requirement
 from packaging.specifiers import SpecifierSet
+from packaging.utils import canonicalize_name
 
 SCRIPT = Path(__file__).parents[2] / ".ci" / "bootstrap.py"
 
@@ -63,11 +68,17 @@ def test_an_older_python_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
     """It has to understand the file for that, and come so far."""
     script = ast.parse(SCRIPT.read_text("utf-8"), feature_version=(3, 6))
     imports = {node.module for node in ast.walk(script) if isinstance(node, ast.ImportFrom)}
-    assert imports == {"pathlib"}, "Python 3.6 knows no future annotations"
+    ours = {"codespec.errors", "codespec.system"}
+    assert imports == {"pathlib", *ours}, "Python 3.6 knows no future annotations"
     # What follows is read as it is defined: no such annotation is one to it.
     wanted = [node for node in script.body if "version_info" in ast.unparse(node)]
     defined = [node for node in script.body if isinstance(node, ast.FunctionDef)]
-    assert script.body.index(wanted[0]) < script.body.index(defined[0])
+    (end,) = (node for node in defined if node.name == "end")
+    assert not end.returns
+    others = [node for node in defined if node is not end]
+    assert script.body.index(wanted[0]) < script.body.index(others[0])
+    of_ours = [n for n in script.body if isinstance(n, ast.ImportFrom) and n.module in ours]
+    assert script.body.index(wanted[0]) < script.body.index(of_ours[0])
     monkeypatch.setattr(sys, "version_info", (3, 6, 8, "final", 0))
     with pytest.raises(SystemExit, match=r"needs Python 3\.10 or newer"):
         exec(compile(script, str(SCRIPT), "exec"), {"__name__": "old", "__file__": str(SCRIPT)})
@@ -80,7 +91,7 @@ def test_a_cache_folder_that_cannot_be_used_is_said_to_be_at_once(
     (tmp_path / "file").touch()
     monkeypatch.setattr(bootstrap, "VENV", tmp_path / ".venv")
     monkeypatch.setattr(sys, "argv", ["bootstrap.py"])
-    monkeypatch.setattr(bootstrap, "backend", lambda: "cpu")
+    monkeypatch.setenv("CODESPEC_BACKEND", "cpu")
     said = {"file/x": "whole path", "~no-such-user/x": "whole path"}
     said[str(tmp_path / "file" / "x")] = "cannot be used: Not a directory"
     for folder, words in said.items():
@@ -174,30 +185,6 @@ def test_what_is_pinned_can_be_installed_with_the_oldest_python() -> None:
     assert tried > 20
 
 
-def test_the_cache_folder_may_have_a_space_in_its_name(
-    bootstrap: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    out = tmp_path / "J. O'Neil"
-    out.mkdir()
-    command = [sys.executable, "-c", "import os; print(os.environ['CMAKE_ARGS'])"]
-    monkeypatch.setattr(bootstrap, "pip_command", lambda *_: command)
-    log = tmp_path / "log"
-    bootstrap.build_wheel("1.0", ["-DX=OFF"], out, log)
-    hook = out / "lean.cmake"
-    assert shlex.split(log.read_text()) == ["-DX=OFF", f"-DCMAKE_PROJECT_llama.cpp_INCLUDE={hook}"]
-
-
-def test_llama_cpp_is_built_without_amx_where_the_processor_has_it(
-    bootstrap: ModuleType, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(bootstrap, "cpu", lambda: "amx_tile avx2")
-    for language in ("C", "CXX"):
-        flag = f"-DCMAKE_{language}_FLAGS=-mno-amx-tile -mno-amx-int8 -mno-amx-bf16"
-        assert flag in bootstrap.llama_flags()
-    monkeypatch.setattr(bootstrap, "cpu", lambda: "avx2")
-    assert "amx" not in " ".join(bootstrap.llama_flags())
-
-
 def test_weights_that_are_not_those_of_the_hash_are_fetched_anew(
     bootstrap: ModuleType,
     tmp_path: Path,
@@ -233,3 +220,124 @@ def test_weights_that_are_not_those_of_the_hash_are_fetched_anew(
     bootstrap.fetch_weights()
     assert not list(weights.parent.iterdir())
     assert "will be left out" in capsys.readouterr().out
+
+
+# --- packages with their hashes ------------------------------------------------------------------
+
+ROOT = SCRIPT.parents[1]
+LOCKED = [ROOT / ".ci" / "requirements.txt", ROOT / ".ci" / "requirements-dev.txt"]
+TOOLS = ROOT / "codespec" / "system" / "build-tools.txt"
+
+
+def entries(*files: Path) -> list[tuple[Requirement, list[str]]]:
+    """(requirement, hashes) of each entry of locked files."""
+    found: list[tuple[Requirement, list[str]]] = []
+    for file in files:
+        text = file.read_text("utf-8").replace("\\\n", " ")
+        for line in text.splitlines():
+            if not line.startswith("#"):
+                name, *hashes = line.split(" --hash=sha256:")
+                found.append((Requirement(name), [each.strip() for each in hashes]))
+    return found
+
+
+def test_all_packages_have_hashes_but_torch() -> None:
+    project = tomli.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
+    extras = project["optional-dependencies"]
+    users = [*project["dependencies"], "cmake", "ninja", "scikit-build-core", "nanobind"]
+    developers = [*users, *extras["dev"], *extras["report"], *extras["train"]]
+    for wanted, files in ((users, LOCKED[:1]), (developers, LOCKED)):
+        pins = [pin for pin, _ in entries(*files)]
+        for each in map(Requirement, wanted):
+            of_name = [p for p in pins if canonicalize_name(p.name) == canonicalize_name(each.name)]
+            assert of_name or each.name == "torch", f"{each}: make lock"
+            for pin in of_name:
+                (version,) = pin.specifier
+                assert each.specifier.contains(version.version), f"{each}: make lock"
+
+
+def test_locked_files_have_versions_and_hashes_and_no_address() -> None:
+    known = (ROOT / ".ci" / "constraints.txt").read_text("utf-8")
+    constraints = {
+        (canonicalize_name(pin.name), str(pin.specifier))
+        for pin in map(Requirement, re.findall(r"^[^#].*$", known, re.M))
+    }
+    for file in (*LOCKED, TOOLS):
+        assert "://" not in file.read_text("utf-8")
+        for pin, hashes in entries(file):
+            assert (canonicalize_name(pin.name), str(pin.specifier)) in constraints, pin
+            assert hashes
+            assert all(re.fullmatch("[0-9a-f]{64}", each) for each in hashes), pin
+    of_users = {str(pin) for pin, _ in entries(LOCKED[0])}
+    names = {pin.name for pin, _ in entries(LOCKED[0])}
+    assert {pin.name for pin, _ in entries(TOOLS)} <= names
+    assert not of_users & {str(pin) for pin, _ in entries(LOCKED[1])}
+
+
+def test_an_entry_of_a_locked_file_is_found_whole(bootstrap: ModuleType) -> None:
+    text = LOCKED[1].read_text("utf-8")
+    entry = bootstrap.entry_of(bootstrap.NODE, text)
+    (hashes,) = [found for pin, found in entries(LOCKED[1]) if pin.name == bootstrap.NODE]
+    assert re.findall(r"sha256:(\w+)", entry) == hashes
+
+
+# --- interrupts ----------------------------------------------------------------------------------
+
+INTERRUPTED = """
+import _signal, os, runpy, sys
+def watch(event, args):
+    if event == "import" and args[0] == wanted:
+        os.kill(os.getpid(), _signal.SIGINT)
+wanted, script = sys.argv[1:]
+sys.argv[:] = [script]
+sys.addaudithook(watch)
+runpy.run_path(script, run_name="__main__")
+"""
+
+
+@pytest.fixture
+def checkout(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The files of a checkout that set-up reads."""
+    folder = tmp_path / "checkout"
+    for part in (".ci", "codespec/system"):
+        shutil.copytree(ROOT / part, folder / part, ignore=shutil.ignore_patterns("__pycache__"))
+    for part in ("codespec/__init__.py", "codespec/errors.py", "pyproject.toml"):
+        shutil.copy(ROOT / part, folder / part)
+    monkeypatch.setenv("CODESPEC_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.setenv("CODESPEC_BACKEND", "cpu")
+    return folder
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a signal from another process is POSIX's")
+@pytest.mark.parametrize(
+    "module", ["argparse", "subprocess", "venv", "codespec.system.llama_build"]
+)
+def test_an_interrupt_during_imports_is_quiet(checkout: Path, module: str) -> None:
+    script = checkout / ".ci" / "bootstrap.py"
+    command = [sys.executable, "-S", "-c", INTERRUPTED, module, script]
+    done = subprocess.run(command, capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="a signal from another process is POSIX's")
+@pytest.mark.parametrize("moment", ["creating the environment", "installing packages"])
+def test_an_interrupt_while_it_works_is_quiet_and_ends_its_programs(
+    checkout: Path, moment: str
+) -> None:
+    if moment == "installing packages":  # by a pip that takes its time
+        folder = checkout / ".venv" / "bin"
+        folder.mkdir(parents=True)
+        program = folder / "python"
+        program.write_text('#!/bin/sh\ncase "$*" in *--version*) ;; *) exec sleep 99;; esac\n')
+        program.chmod(0o755)
+    command = [sys.executable, "-S", str(checkout / ".ci" / "bootstrap.py")]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        assert process.stdout is not None
+        assert moment in process.stdout.readline()
+        started = psutil.Process(process.pid).children(recursive=True)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=60)
+    assert (process.returncode, out, err) == (130, "", "")
+    assert not psutil.wait_procs(started, timeout=20)[1]

@@ -3,18 +3,25 @@
 from __future__ import annotations
 
 import ast
+import json
 import os
 import shutil
 import subprocess
 import sys
+import tarfile
+import venv
 import zipfile
 from collections.abc import Iterator
 from importlib.util import resolve_name
 from pathlib import Path, PurePosixPath
 
+import click
 import pytest
 
+from codespec import __version__
 from codespec.native import _core
+from codespec.system import accelerators, llama_build
+from codespec.system.folders import cache_dir
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = {"codespec": "codespec", "codespec_lsp": "lsp", "codespec_bench": "bench"}
@@ -24,6 +31,11 @@ MAINTAINERS = (
     "codespec_bench/gpu/",
     "codespec_bench/capacity/",
 )
+PACK = """
+import sys
+from scikit_build_core.build import build_sdist
+build_sdist(sys.argv[1])
+"""
 BUILD = """
 import sys
 from scikit_build_core.build import build_wheel
@@ -32,18 +44,33 @@ build_wheel(sys.argv[1], {"wheel.cmake": "false", "wheel.py-api": "py3"})
 # The command says where it can be run.
 TRIED_FIRST = {("codespec.cli.bench.ablation", "codespec_bench.maintainers")}
 
+# Named at import: tests get cache folders of their own.
+BUILT = cache_dir() / "wheels"
+
 pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel of the source archive, without native code."""
+    built, source = tmp_path_factory.mktemp("built"), tmp_path_factory.mktemp("source")
+    for code, folder in ((PACK, ROOT), (BUILD, source / f"codespec-{__version__}")):
+        command = [sys.executable, "-c", code, built]
+        subprocess.run(command, cwd=folder, check=True, capture_output=True)
+        if folder == ROOT:
+            with tarfile.open(next(built.glob("*.tar.gz"))) as archive:
+                archive.extractall(source, filter="data")
+    return next(built.glob("*.whl"))
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the wheel's files, which the build backend chose; native code is that of the
     environment.
     """
-    built, site = tmp_path_factory.mktemp("built"), tmp_path_factory.mktemp("site")
-    subprocess.run([sys.executable, "-c", BUILD, built], cwd=ROOT, check=True, capture_output=True)
-    with zipfile.ZipFile(next(built.glob("*.whl"))) as wheel:
-        wheel.extractall(site)
+    site = tmp_path_factory.mktemp("site")
+    with zipfile.ZipFile(wheel) as packed:
+        packed.extractall(site)
     for library in Path(_core.__file__).parent.glob("*.so"):
         shutil.copy(library, site / "codespec" / "native")
     return site
@@ -87,11 +114,17 @@ def test_what_only_maintainers_run_is_left_out(installed: Path) -> None:
     assert not [name for name in names if name.startswith(MAINTAINERS)]
     assert not [name for name in names if name.endswith((".jsonl", ".cpp", ".h"))]
     assert not [name for name in names if PurePosixPath(name).match("codespec_bench/log/*")]
+    assert {name.partition("/")[0] for name in names} == {
+        *PACKAGES,
+        f"codespec-{__version__}.dist-info",
+    }
     assert all((ROOT / name.replace("codespec_bench", "bench")).is_dir() for name in MAINTAINERS)
     assert {
         "codespec/distill/job.py",
         "codespec/training/network.py",
         "codespec/drafters/prior.bin",
+        "codespec/models/bundled/codespec-base.gguf",
+        "codespec/system/build-tools.txt",
         "codespec_lsp/__main__.py",
         "codespec_bench/curves.json",
         "codespec_bench/gate.py",
@@ -100,10 +133,9 @@ def test_what_only_maintainers_run_is_left_out(installed: Path) -> None:
 
 def test_nothing_in_it_imports_what_is_left_out(installed: Path) -> None:
     checkout = {
-        package + name.removeprefix(folder)
+        f"{package}.{name}".rstrip(".")
         for package, folder in PACKAGES.items()
-        for name in modules(ROOT)
-        if name.partition(".")[0] == folder
+        for name in modules(ROOT / folder)
     }
     there = modules(installed)
     missing = {
@@ -134,3 +166,68 @@ def test_a_benchmark_that_is_not_in_it_names_the_checkout(installed: Path) -> No
     assert "`codespec bench ablation` is for maintainers" in done.stderr
     assert "checkout" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.fixture(scope="module")
+def environment(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """An environment in which pip has installed the wheel, and which sees the packages that it
+    needs, but no llama.cpp."""
+    folder, others = tmp_path_factory.mktemp("environment"), tmp_path_factory.mktemp("others")
+    venv.create(folder, with_pip=False, symlinks=os.name != "nt")
+    site = next(folder.rglob("site-packages"))
+    pip = [sys.executable, "-m", "pip", "--python", program(folder, "python"), "install"]
+    subprocess.run([*pip, "--quiet", "--no-deps", "--no-index", wheel], check=True)
+    native = Path(_core.__file__).parent
+    for library in [*native.glob("*.so"), *native.glob("*.pyd")]:
+        shutil.copy(library, site / "codespec" / "native")
+    for entry in Path(click.__file__).parents[1].iterdir():
+        if not entry.name.startswith(("llama_cpp", "codespec", "_editable")):
+            (others / entry.name).symlink_to(entry)
+    (site / "others.pth").write_text(f"{others}\n")
+    return folder
+
+
+def program(environment: Path, name: str) -> Path:
+    return environment / ("Scripts" if os.name == "nt" else "bin") / name
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links are not for everybody on Windows")
+def test_it_completes_a_line_without_a_checkout(
+    environment: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Before llama.cpp is built it says how; afterwards it writes what the checkout writes."""
+    backend = accelerators.chosen()
+    built = llama_build.cached(backend, BUILT.parent, print)
+    if built is None:
+        pytest.skip("llama.cpp of this environment was not built by make")
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "data"))
+    monkeypatch.setenv("HOME", str(tmp_path))
+    monkeypatch.setenv("CODESPEC_CACHE_DIR", str(tmp_path / "cache"))
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    (tmp_path / "cache").mkdir()
+    (tmp_path / "cache" / "wheels").symlink_to(BUILT)
+    file = tmp_path / "total.py"
+    file.write_text("def total(values):\n    result = 0\n    for value in values:\n        ")
+
+    def codespec(*args: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [program(environment, "codespec"), *args], cwd=tmp_path, capture_output=True, text=True
+        )
+
+    place = f"{file}:4:9"
+    done = codespec("complete", place)
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: llama.cpp, which computes models, is not built")
+    assert "  Build it once, in a few minutes: codespec setup" in done.stderr
+    done = codespec("doctor", "--quick", str(tmp_path))
+    assert done.returncode == 1
+    assert "codespec setup" in done.stdout
+    done = codespec("setup")
+    assert done.returncode == 0, done.stderr
+    assert f"llama.cpp ({backend}) is ready" in done.stdout
+    done = codespec("complete", place, "--json")
+    assert done.returncode == 0, done.stderr
+    said = json.loads(done.stdout)["text"]
+    here = [sys.executable, "-m", "codespec", "complete", place, "--json"]
+    assert said == json.loads(subprocess.check_output(here, cwd=ROOT))["text"]
+    assert "value" in said

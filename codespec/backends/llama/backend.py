@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import platform
 import sys
 from collections.abc import Callable, Iterator
 from importlib.metadata import version
@@ -17,7 +16,7 @@ from codespec.backends.llama.model import load_model
 from codespec.backends.llama.nextn import has_mtp_layer
 from codespec.backends.llama.trial import try_model
 from codespec.models.split import size_of
-from codespec.system import programs
+from codespec.system import accelerators, llama_place, programs
 
 
 class LlamaBackend(TargetBackend):
@@ -60,7 +59,7 @@ class LlamaBackend(TargetBackend):
     def remarks(self) -> Iterator[Remark]:
         """Remarks on the device that computes models, and on a better one that goes unused."""
         for name, known in (
-            ("CODESPEC_BACKEND", ("cpu", "cuda", "metal")),
+            ("CODESPEC_BACKEND", accelerators.NAMES),
             ("CODESPEC_KERNELS", ("off", *kernels.NAMES)),
         ):
             value = os.environ.get(name)
@@ -70,24 +69,13 @@ class LlamaBackend(TargetBackend):
         device = gpu_backend()
         llama = version("llama-cpp-python")
         yield Remark("ok", f"llama-cpp-python {llama}, models run on {device}")
-        if device != "cpu":
-            return
-        what = "products of matrices" + (" and attention" if kernels.computes_attention() else "")
-        whose = f"our own ({kernels.NAME})" if kernels.NAME else f"llama.cpp's: {kernels.WHY_NOT}"
-        yield Remark("ok", f"{what}: {whose}")
-        if programs.find("nvidia-smi"):
-            if lib.llama_supports_gpu_offload():
-                why, step = "CODESPEC_BACKEND=cpu keeps models off it", "Unset CODESPEC_BACKEND."
-            else:
-                why = "llama.cpp was built without CUDA"
-                step = "Install the CUDA toolkit (nvcc), then: CODESPEC_BACKEND=cuda make env"
-            yield Remark("warning", f"this machine has an NVIDIA GPU, but {why}", step)
-        if sys.platform == "darwin" and platform.machine() == "arm64":
-            yield Remark(
-                "warning",
-                "llama.cpp was built without Metal, or CODESPEC_BACKEND=cpu switches it off",
-                "Unset CODESPEC_BACKEND, then: CODESPEC_BACKEND=metal make env",
-            )
+        if device == "cpu":
+            what = "products of matrices"
+            what += " and attention" if kernels.computes_attention() else ""
+            ours = f"our own ({kernels.NAME})"
+            whose = ours if kernels.NAME else f"llama.cpp's: {kernels.WHY_NOT}"
+            yield Remark("ok", f"{what}: {whose}")
+        yield from _idle_device(device)
 
     def remarks_on(self, where: str, kv_type: KvType) -> Iterator[Remark]:
         """Remarks on the kernels that multiply the model's matrices, and their effect on
@@ -107,6 +95,57 @@ class LlamaBackend(TargetBackend):
                 "products",
                 "Files in Q4_K_M or q8_0 are quicker on a CPU.",
             )
+
+
+_DEVICES = {
+    "metal": "Apple silicon",
+    "hip": "an AMD GPU",
+    "sycl": "an Intel GPU",
+    "vulkan": "a GPU",
+}
+"""Name of the hardware for an accelerator, the best accelerator for it first."""
+
+
+def _idle_device(device: str) -> Iterator[Remark]:
+    """A remark on an accelerator that CODESPEC_BACKEND names, or that this machine has, where
+    models run on something else: what is missing to use it."""
+    named = os.environ.get("CODESPEC_BACKEND", "")
+    if named in accelerators.ACCELERATORS and named != device:
+        said = f"CODESPEC_BACKEND is {named}, but models run on {device}: {_state(named)}"
+        yield Remark("warning", said, _step(named))
+        return
+    if device != "cpu":
+        return
+    if lib.llama_supports_gpu_offload() and named == "cpu":
+        if programs.find("nvidia-smi") or sys.platform == "darwin":
+            said = "this machine has an NVIDIA GPU" if sys.platform != "darwin" else "Metal is here"
+            why = f"{said}, but CODESPEC_BACKEND=cpu keeps models off it"
+            yield Remark("warning", why, "Unset CODESPEC_BACKEND.")
+        return
+    if programs.find("nvidia-smi"):
+        why = "this machine has an NVIDIA GPU, but llama.cpp was built without CUDA"
+        yield Remark("warning", f"{why}: {_state('cuda')}", _step("cuda"))
+        return
+    for name, hardware in _DEVICES.items():
+        if accelerators.has_device(name):
+            title = accelerators.ACCELERATORS[name].title
+            said = f"this machine has {hardware}, but llama.cpp was built without {title}"
+            yield Remark("note", f"{said}: {_state(name)}", _step(name))
+            return
+
+
+def _state(name: str) -> str:
+    """An accelerator's needs: those that are here, and those that are missing."""
+    here = ", ".join(accelerators.here(name)) or "nothing"
+    lacking = ", ".join(accelerators.missing(name, "compiler", "SDK", "loader", "device"))
+    return f"here: {here}; missing: {lacking or 'nothing'}"
+
+
+def _step(name: str) -> str:
+    """The way to make models run on an accelerator: installing what is missing, and the build."""
+    lacking = accelerators.missing(name, "compiler", "SDK", "loader")
+    how = llama_place.rebuild(name)
+    return f"{accelerators.ACCELERATORS[name].step} Then: {how}" if lacking else f"Build it: {how}"
 
 
 BACKEND = LlamaBackend()

@@ -24,6 +24,7 @@ from codespec.backends.llama import kernels_check, openmp
 from codespec.backends.llama.kernels_check import FLOATS, QUANTISED, TYPE_Q8_0, function
 from codespec.models.split import files_of
 from codespec.native import KERNELS
+from codespec.system import llama_place
 
 
 def _load() -> Any:
@@ -63,6 +64,7 @@ _library = _load()
 # included.
 os.environ.setdefault("GGML_NO_BACKTRACE", "1")
 
+llama_place.add_to_path()
 with openmp.short_waits():
     import llama_cpp  # after the library
 

@@ -11,6 +11,7 @@ import sys
 from collections import deque
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -353,8 +354,47 @@ def last_cause() -> str:
     return f": {lines[0]}" if lines else ""
 
 
+_REGISTRIES = {"CUDA": "cuda", "MTL": "metal", "ROCm": "hip", "Vulkan": "vulkan", "SYCL": "sycl"}
+"""Name that CODESPEC_BACKEND gives each registry of ggml's devices."""
+
+_GPU_TYPES = 1, 2  # GGML_BACKEND_DEVICE_TYPE_GPU, ..._IGPU
+
+
 def gpu_backend() -> str:
-    """ "cpu", or the accelerator this build of llama.cpp uses: "metal", "cuda"."""
+    """ "cpu", or the accelerator that models are computed on, by the name that CODESPEC_BACKEND
+    gives it: "cuda", "metal", "hip", "vulkan", "sycl"; "gpu" for one that has no name there."""
     if os.environ.get("CODESPEC_BACKEND", "") == "cpu" or not lib.llama_supports_gpu_offload():
         return "cpu"
-    return "metal" if sys.platform == "darwin" else "cuda"
+    return _of_first_gpu() or ("metal" if sys.platform == "darwin" else "cuda")
+
+
+@cache
+def _of_first_gpu() -> str:
+    """The accelerator of ggml's first GPU; "" where its functions are not there to ask."""
+    try:
+        count, get, kind, registry, name = (_ggml(f"ggml_backend_{each}") for each in _QUESTIONS)
+    except AttributeError:
+        return ""
+    for i in range(count()):
+        device = get(i)
+        if kind(device) in _GPU_TYPES:
+            said = (name(registry(device)) or b"").decode("utf-8", "replace")
+            return _REGISTRIES.get(said, "gpu")
+    return ""
+
+
+_QUESTIONS = "dev_count", "dev_get", "dev_type", "dev_backend_reg", "reg_name"
+
+
+def _ggml(name: str) -> Any:
+    """A function of ggml that takes at most an address. Raises: AttributeError."""
+    function = getattr(lib.llama_cpp._lib, name)
+    function.argtypes = {"dev_count": [], "dev_get": [ctypes.c_size_t]}.get(
+        name.removeprefix("ggml_backend_"), [ctypes.c_void_p]
+    )
+    function.restype = ctypes.c_char_p if name.endswith("_name") else ctypes.c_void_p
+    if name.endswith("_count"):
+        function.restype = ctypes.c_size_t
+    if name.endswith("_type"):
+        function.restype = ctypes.c_int
+    return function

@@ -27,7 +27,7 @@ from codespec.index.walk import is_text_name, read_file
 from codespec.rules.ignore import IGNORE_FILES
 from codespec.rules.open_files import OpenFileRules
 from codespec.syntax.text import normalise
-from codespec.system import programs
+from codespec.system import llama_place, programs
 from codespec.system.folders import cache_dir, data_dir, log_dir, runtime_dir
 from codespec.usage.statistics import Stats
 
@@ -50,7 +50,7 @@ def build(settings: Settings) -> Iterator[Finding]:
             "build",
             "error",
             f"llama.cpp cannot be loaded: {why}",
-            "Install it again: make clean env",
+            f"Install it again: {llama_place.repair()}",
         )
     else:
         yield from (Finding("build", *remark) for remark in remarks)
