@@ -1,7 +1,7 @@
 # Two commands do everything: `make run` and `make test`.
 
 PYTHON ?= python3
-BIN := .venv/bin
+BIN := .venv/$(if $(filter Windows_NT,$(OS)),Scripts,bin)
 SOAK := build/soak/native
 PRODUCT := codespec lsp bench
 NATIVE := $(wildcard codespec/native/*.cpp codespec/native/*.h codespec/native/kernels/*.cpp codespec/native/kernels/*.h)
@@ -14,7 +14,7 @@ EDITORS = --numprocesses 2 tests/editors
 # Modules are compiled once, not by each of the processes that tests start.
 export PYTHONDONTWRITEBYTECODE =
 
-.PHONY: run check style types unit test team test-team test-editors node vsix docs env dev lint lock format dist test-dist soak soak-native soak-editor clean help
+.PHONY: run check style types unit test team test-team test-editors node vsix docs env dev lint lock format sbom dist test-dist soak soak-native soak-editor clean help
 
 help:  ## show this list
 	@grep -E '^[a-z-]+:.*## ' Makefile | sed 's/:.*## /\t/'
@@ -77,6 +77,9 @@ docs: env  ## the pages as a site that needs no network: build/site/index.html
 	@$(BIN)/python -c "import zensical" 2>/dev/null || $(BIN)/python -m pip install --quiet \
 	    --disable-pip-version-check --constraint .ci/constraints.txt zensical
 	@$(BIN)/python -m docs.generate.site
+
+sbom: dev  ## all parts with versions and licences, in dist/ (CycloneDX)
+	@$(BIN)/python .ci/sbom.py
 
 dist: dev  ## source archive and wheel, in dist/
 	@$(BIN)/python .ci/dist.py
