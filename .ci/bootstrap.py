@@ -245,15 +245,8 @@ def environment() -> dict[str, str]:
 
 def pip(*args: str) -> None:
     command = pip_command(args[0], "--quiet", *args[1:])
-    # In a session of its own, where there are any: an interrupt is for us, who end it.
-    with subprocess.Popen(
-        command, env=environment(), stdin=subprocess.DEVNULL, start_new_session=os.name != "nt"
-    ) as process:
-        try:
-            process.wait()
-        except BaseException:
-            llama_build.end_group(process)
-            raise
+    with llama_build.child(command, environment()) as process:
+        process.wait()
     if process.returncode:
         sys.exit(
             f"failed: {shlex.join(command)}\nThe cause is said above. A package that cannot be "

@@ -18,8 +18,9 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -132,7 +133,10 @@ def with_progress(
     """
     started = time.monotonic()
     shown = -1
-    with log.open("w", encoding="utf-8") as sink, _QuietChild(command, env, cwd) as process:
+    with (
+        log.open("w", encoding="utf-8") as sink,
+        child(command, env, cwd, subprocess.PIPE) as process,
+    ):
         assert process.stdout is not None
         for line in process.stdout:
             sink.write(line)
@@ -152,35 +156,69 @@ def with_progress(
         )
 
 
-class _QuietChild:
-    """A child in a session of its own: an interrupt reaches us alone, and ends all that the child
-    started without a word of theirs."""
+@contextlib.contextmanager
+def child(
+    command: Sequence[str],
+    env: Mapping[str, str],
+    cwd: Path | None = None,
+    output: int | None = None,
+) -> Generator[subprocess.Popen[str], None, None]:
+    """A child in a session of its own, which is awaited: an interrupt reaches us alone, and ends
+    all that the child started without a word of theirs.
 
-    def __init__(self, command: Sequence[str], env: Mapping[str, str], cwd: Path | None) -> None:
-        options: dict[str, Any] = {} if os.name == "nt" else {"start_new_session": True}
-        self._process = subprocess.Popen(
-            command,
-            env=dict(env),
-            cwd=cwd,
-            text=True,
-            errors="replace",
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            **options,
-        )
+    output: `subprocess.PIPE` for a pipe of what it says; None: it says it where we do.
+    """
+    options: dict[str, Any] = {} if os.name == "nt" else {"start_new_session": True}
+    if output is not None:
+        options |= {"stdout": output, "stderr": subprocess.STDOUT}
+    process: subprocess.Popen[str] | None = None
+    try:
+        with _signals_held():
+            process = subprocess.Popen(
+                command,
+                env=dict(env),
+                cwd=cwd,
+                text=True,
+                errors="replace",
+                stdin=subprocess.DEVNULL,
+                **options,
+            )
+        yield process
+        process.wait()
+    except BaseException:
+        if process is not None:
+            _end_group(process)
+        raise
+    finally:
+        if process is not None and process.stdout is not None:
+            process.stdout.close()
 
-    def __enter__(self) -> subprocess.Popen[str]:
-        return self._process
 
-    def __exit__(self, *exc: object) -> None:
-        if exc[0] is not None:
-            end_group(self._process)
-        with self._process:
-            pass
+@contextlib.contextmanager
+def _signals_held() -> Generator[None, None, None]:
+    """Hold signals that would end us back meanwhile: an exception between the start of a child and
+    our knowledge of it would leave the child alone."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    held: list[int] = []
+    names = ("SIGINT", "SIGTERM", "SIGHUP")
+    numbers = [getattr(signal, name) for name in names if hasattr(signal, name)]
+    before = {number: signal.getsignal(number) for number in numbers}
+    for number, handler in before.items():
+        if callable(handler):
+            signal.signal(number, lambda number, _: held.append(number))
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            if callable(handler):
+                signal.signal(number, handler)
+        for number in held:
+            signal.raise_signal(number)
 
 
-def end_group(process: subprocess.Popen[Any]) -> None:
+def _end_group(process: subprocess.Popen[Any]) -> None:
     """End a child and all that it started, if it was started in a session of its own."""
     if process.poll() is not None:
         return
