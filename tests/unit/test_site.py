@@ -130,7 +130,7 @@ def answers(question: str) -> list[str]:
         ("why no suggestion", ["troubleshooting.md"]),
         ("how to remove it", ["install.md"]),
         ("use with Ollama", ["models.md", "remote-model.md", "clients.md"]),
-        ("accept one word", ["restraint.md", "editors/vscode.md", "editors/neovim.md"]),
+        ("accept one word", ["completion.md"]),
         ("GPU", ["install.md"]),
         ("offline", ["troubleshooting.md", "install.md"]),
         ("company proxy certificates CA", ["troubleshooting.md"]),
