@@ -145,19 +145,14 @@ def _around(
     first, end = making.change.line, making.change.line + len(making.change.new)
     there, there_end = place.line, place.line + place.n_old
     above, below = home.body(first - 1), home.body(end)
+    around = home.found_once(("around", first, end), lambda: _signs_around(home, first, end))
     found = (
         bool(above) and text.body(there - 1) == above,
         bool(below) and text.body(there_end) == below,
         _likeness(signs(above), signs(text.body(there - 1))),
         _likeness(signs(below), signs(text.body(there_end))),
-        _likeness(
-            _signs_of(home, range(first - _N_AROUND, first)),
-            _signs_of(text, range(there - _N_AROUND, there)),
-        ),
-        _likeness(
-            _signs_of(home, range(end, end + _N_AROUND)),
-            _signs_of(text, range(there_end, there_end + _N_AROUND)),
-        ),
+        _likeness(around[0], _signs_of(text, range(there - _N_AROUND, there))),
+        _likeness(around[1], _signs_of(text, range(there_end, there_end + _N_AROUND))),
     )
     return dict(zip(_AROUND, found, strict=True))
 
@@ -172,8 +167,16 @@ _AROUND = (
 )
 
 
-def _signs_of(text: SearchedText, numbers: range) -> list[str]:
-    return [sign for number in numbers for sign in signs(text.body(number))]
+def _signs_around(text: SearchedText, first: int, end: int) -> list[frozenset[str]]:
+    """Tokens of the lines above and below the lines first..end - 1."""
+    return [
+        _signs_of(text, range(first - _N_AROUND, first)),
+        _signs_of(text, range(end, end + _N_AROUND)),
+    ]
+
+
+def _signs_of(text: SearchedText, numbers: range) -> frozenset[str]:
+    return frozenset[str]().union(*(signs(text.body(number)) for number in numbers))
 
 
 def _likeness(ours: Iterable[str], theirs: Iterable[str]) -> float:

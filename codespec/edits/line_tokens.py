@@ -64,6 +64,7 @@ def begins_imports(line: str) -> bool:
     return is_import(line) or _LIST_OF_IMPORTS.match(line) is not None
 
 
+@lru_cache(1 << 12)
 def defined_name(line: str) -> str:
     """The name that a line, without indentation, defines; "" for none."""
     match = _DEFINITION.match(line)

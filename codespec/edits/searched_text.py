@@ -56,9 +56,13 @@ class SearchedText:
         self.lines = text.split("\n") if len(text) <= MAX_TEXT else []
         self._starts: list[int] | None = None
         self._table = before._table if before is not None else LineTable()
+        self._changed = None if before is None else self._changed_lines(before.lines)
+        self._found_before: dict[str, list[int]] = {}
         self._numbers: dict[str, list[int]] | None = None
-        if before is not None and before._numbers is not None:
-            self._numbers = self._changed_numbers(before.lines, before._numbers)
+        if before is not None and self._changed is not None:
+            self._found_before = before._found
+            if before._numbers is not None:
+                self._numbers = self._changed_numbers(before.lines, before._numbers, self._changed)
         self._imports: list[int] | None = None
         self._alike: dict[str, list[int]] = {}
         self._found: dict[str, list[int]] = {}
@@ -70,8 +74,20 @@ class SearchedText:
         """Numbers of the lines that hold a text without line ends, at most `MAX_FOUND`."""
         known = self._found.get(needle)
         if known is None:
-            known = self._found[needle] = self._find(needle)
+            known = self._found_again(needle)
+            known = self._found[needle] = self._find(needle) if known is None else known
         return known
+
+    def _found_again(self, needle: str) -> list[int] | None:
+        """The answer of `find`, by that of the version before; None where it tells too little."""
+        before = self._found_before.get(needle)
+        if before is None or len(before) >= MAX_FOUND or self._changed is None:
+            return None
+        changed, lines = self._changed, self.lines
+        found = [number for number in before if number not in changed]
+        found += (i for i in changed if needle in lines[i] and len(lines[i]) <= MAX_LINE)
+        found.sort()
+        return found[:MAX_FOUND]
 
     def _find(self, needle: str) -> list[int]:
         found: list[int] = []
@@ -153,17 +169,21 @@ class SearchedText:
         found = (number for line in lines(self._table) for number in numbers.get(line, ()))
         return list(islice(found, MAX_FOUND))
 
-    def _changed_numbers(
-        self, old: list[str], numbers: dict[str, list[int]]
-    ) -> dict[str, list[int]] | None:
-        """The numbers of an earlier version's lines, which nobody asks for any more, made those of
-        this one; None where lines moved, or many changed."""
+    def _changed_lines(self, old: list[str]) -> list[int] | None:
+        """Numbers of the lines that are others in an earlier version; None where lines moved, or
+        many changed."""
         new = self.lines
         if len(old) != len(new):
             return None
         changed = [i for i, line in enumerate(new) if line != old[i]]
-        if len(changed) > _MAX_CHANGED:
-            return None
+        return changed if len(changed) <= _MAX_CHANGED else None
+
+    def _changed_numbers(
+        self, old: list[str], numbers: dict[str, list[int]], changed: list[int]
+    ) -> dict[str, list[int]]:
+        """The numbers of an earlier version's lines, which nobody asks for any more, made those of
+        this one. changed: see `_changed_lines`."""
+        new = self.lines
         for i in changed:
             body = old[i].strip()
             known = numbers.get(body, [])
