@@ -54,10 +54,15 @@ def haproxy_file(ports: Sequence[int], listens: str) -> str:
     text = HAPROXY_FILE.read_text()
     text = re.sub(r"(?m)^    (user|group) .*\n", "", text)  # it is not started by root
     text = re.sub(r"(?m)^    bind .*$", f"    bind {listens}", text)
-    text, n = re.subn(r"(?m)^    server .*\n", "", text)
-    assert n == 3
-    servers = [f"    server engine{port} 127.0.0.1:{port}\n" for port in ports]
-    return text + "".join(servers)
+    places = re.findall(r"(?m)^    server \S+ (\S+:\d+)", text)
+    assert len(places) == 6
+    assert places[:3] == places[3:]
+    for place, port in zip(places[:3], [*ports, 0, 0], strict=False):
+        if port:
+            text = text.replace(place, f"127.0.0.1:{port}")
+        else:
+            text = re.sub(rf"(?m)^    server \S+ {place}.*\n", "", text)
+    return text
 
 
 def check_haproxy(file: Path) -> str:

@@ -19,6 +19,8 @@ from tests.scripted_server import Exchange, Route, models, scripted_server
 
 KEY = "team-key"
 TEXT = "rst(alpha, beta)"
+FULL = "/codespec/contents"
+"""Route of an engine whose disk is full."""
 ENDLESS = "endless"
 """Text of a prompt that is answered without an end."""
 
@@ -63,6 +65,7 @@ def main(port: int, log: Path) -> None:
         "/metrics": lambda exchange: exchange.answer({}),
         "/v1/models": for_key(models("vllm", max_model_len=2048)),
         "/v1/completions": for_key(complete),
+        FULL: for_key(lambda exchange: exchange.answer({}, 507)),
         "/codespec/workspaces": for_key(lambda exchange: exchange.answer({"port": port})),
     }
     with scripted_server(routes, port=port), suppress(KeyboardInterrupt):

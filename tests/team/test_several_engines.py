@@ -26,7 +26,7 @@ from codespec.requests import Completion, CompletionRequest
 from tests.editors.install import Unavailable
 
 from .engine_routers import certificate_in, free_port, routed
-from .scripted_engine import ENDLESS, KEY, TEXT
+from .scripted_engine import ENDLESS, FULL, KEY, TEXT
 
 N_WORKSPACES = 24
 N_EDITORS = 4
@@ -237,6 +237,9 @@ def test_haproxy_takes_workspaces_where_their_completions_go_and_nothing_else(de
     for port in desk.engines.ports:
         for line in desk.engines.log(port)[since[port] :]:
             assert homes[line["session"]] == {port}
+    for session in homes:
+        assert asked(desk.url, FULL, session) == 507
+    assert desk.round() == homes, "a full disk takes no engine out"
     for path in ("/metrics", "/health", "/docs", "/", "/v1", "/codespecs/x", "/tokenizes"):
         assert asked(desk.url, path) == 404
 
