@@ -54,8 +54,8 @@ def drafting_of(name: str) -> Mapping[str, object] | None:
     return ways[name]
 
 
-# A budget for machines that do other things; the curve of the place where free width is.
-_SERVING = {"budget_ms": 50, "threads": 1, "learns_cost": False, "default": WORKSPACE}
+# A budget for machines that do other things.
+_SERVING = {"budget_ms": 50, "threads": 1, "default": WORKSPACE}
 
 
 def runs_of(
@@ -63,7 +63,8 @@ def runs_of(
 ) -> dict[str, EngineRun]:
     """Answers of one way: 64 tokens a place, 16, and 64 with several at once. A way that remembers
     texts meets 16 and 64 tokens in engines of their own."""
-    settings = {"workspaces": {WORKSPACE: str(root)}, **_SERVING}
+    # Steps that others can repeat: the curve is that of an engine with free width, and stays so.
+    settings = {"workspaces": {WORKSPACE: str(root)}, "learns_cost": False, **_SERVING}
     found: dict[str, EngineRun] = {}
     for lengths in ((16,), (64,)) if name in ("suffix", OURS) else ((64, 16),):
         with engine.running(name, drafting_of(name), settings) as port:
@@ -91,7 +92,8 @@ def saved_time(port: int, places: Sequence[ServedPlace], n_turns: int) -> dict[i
 def last_run(
     engine: TeamEngine, root: Path, places: Sequence[ServedPlace], n: int, n_turns: int, port: int
 ) -> tuple[dict[int, float], TypedSession]:
-    """(time saved, an editor's session) with one engine that drafts. port: see `running`."""
+    """(time saved, an editor's session) with one engine that drafts, and learns what its steps
+    cost. port: see `running`."""
     settings = {"workspaces": {WORKSPACE: str(root)}, **_SERVING}
     with engine.running("session", drafting_of(OURS), settings, port=port) as found:
         console.print("asking with drafts and without, in turns ...")
