@@ -6,6 +6,7 @@ import contextlib
 import json
 import socket
 import sys
+import time
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ import pytest
 
 from codespec.errors import ConfigError
 from codespec.serving.tenants.request_fields import FieldsError, RequestOrigin, rewritten
+from codespec.serving.tenants.tenant_exchange import BodiesUnderWay
 from codespec.serving.tenants.tenant_gate import desk_of
 from codespec.serving.tenants.tenant_keys import TenantKeys, tenant_id
 from tests.tenants import BLUE, RED, TenantServer, opaque, tenant_server
@@ -200,6 +202,24 @@ def test_a_body_has_a_bound(server, path, length):
         with contextlib.suppress(ConnectionError):
             assert b" 413 " in sent.recv(4096)
     assert len(server.engine.asked) == n_asked
+
+
+def test_bodies_of_one_tenant_have_a_bound_together(server, monkeypatch):
+    """What others send is taken meanwhile."""
+    half_sent = [socket.create_connection(("127.0.0.1", server.port), 10) for _ in range(2)]
+    monkeypatch.setattr(server.desk, "bodies", BodiesUnderWay(1000))
+    for sent, n in zip(half_sent, (600, 600), strict=True):
+        head = f"POST {COMPLETIONS} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {RED}\r\n"
+        sent.sendall(f"{head}Content-Length: 700\r\n\r\n".encode() + b" " * n)
+        while sent is half_sent[0] and not server.desk.bodies._held:
+            time.sleep(0.005)
+    assert b" 429 " in half_sent[1].recv(4096)
+    assert server.ask("POST", COMPLETIONS, {"a": "x" * 600}, BLUE)[0] == 200
+    for sent in half_sent:
+        sent.close()
+    while server.desk.bodies._held:
+        time.sleep(0.005)
+    assert server.ask("POST", COMPLETIONS, {"a": "x" * 600})[0] == 200
 
 
 def test_before_the_model_is_known_no_workspaces_are_taken(server, monkeypatch):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping, MutableMapping
 from typing import Any, TypeAlias
 
@@ -25,13 +26,36 @@ class GoneError(Exception):
     """The client left."""
 
 
-class TenantExchange:
-    """A request and the way to answer it.
+class BodiesUnderWay:
+    """Bytes of the bodies of each tenant's requests that are being read or worked on.
 
-    most_bytes: of its body.
+    most_bytes: of one tenant; what is beyond is refused, so that none takes the memory of all.
     """
 
+    def __init__(self, most_bytes: int) -> None:
+        self._most_bytes = most_bytes
+        self._held = Counter[str]()
+
+    def hold(self, tenant: str, n_bytes: int) -> None:
+        """Raises: AnswerError where that is too much."""
+        if self._held[tenant] + n_bytes > self._most_bytes:
+            raise AnswerError(
+                429, f"requests of this tenant have {self._most_bytes:,} bytes already"
+            )
+        self._held[tenant] += n_bytes
+
+    def release(self, tenant: str, n_bytes: int) -> None:
+        self._held[tenant] -= n_bytes
+        if not self._held[tenant]:
+            del self._held[tenant]
+
+
+class TenantExchange:
+    """A request and the way to answer it."""
+
     def __init__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self.hold: Callable[[int], None] = lambda n_bytes: None
+        """Told the bytes of the body as they come; may raise an AnswerError."""
         self.scope = scope
         self.receive = receive
         self.send = send
@@ -59,6 +83,7 @@ class TenantExchange:
                 raise GoneError
             piece = bytes(message.get("body", b""))
             n += len(piece)
+            self.hold(len(piece))
             if n > most_bytes:
                 raise AnswerError(413, f"the body has more than {most_bytes:,} bytes")
             pieces.append(piece)
@@ -79,7 +104,7 @@ class TenantExchange:
         """Answer with an error, in the form of OpenAI's."""
         said = {"message": error.message, "type": "invalid_request_error", "code": error.status}
         more = {"www-authenticate": "Bearer"} if error.status == 401 else {}
-        more |= {"retry-after": "1"} if error.status == 503 else {}
+        more |= {"retry-after": "1"} if error.status in (429, 503) else {}
         # What is left of a body is not read.
         more["connection"] = "close"
         await self.answer(error.status, {"error": said, **error.fields}, more)

@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 from codespec.errors import ConfigError
-from codespec.limits import BODY_BYTES
+from codespec.limits import BODY_BYTES, HTTP_BODIES_BYTES
 from codespec.serving.tenants.request_fields import (
     FILE_HEADER,
     WORKSPACE_HEADER,
@@ -24,6 +24,7 @@ from codespec.serving.tenants.request_fields import (
 from codespec.serving.tenants.tenant_exchange import (
     AnswerError,
     App,
+    BodiesUnderWay,
     GoneError,
     Receive,
     Scope,
@@ -59,6 +60,7 @@ class GateDesk:
 
     def __init__(self, keys: TenantKeys) -> None:
         self.keys = keys
+        self.bodies = BodiesUnderWay(HTTP_BODIES_BYTES // 2)
         self.routes: WorkspaceRoutes | None = None
         """None until the engine's vocabulary is known: no workspaces are taken before."""
         # Another one after each start: nobody can say what an engine's prefixes were salted with.
@@ -112,7 +114,21 @@ class Gate:
         name = self._desk.keys.tenant(exchange.headers(b"authorization"))
         if name is None:
             raise AnswerError(401, "a key is needed: Authorization: Bearer KEY")
-        tenant = tenant_id(name)
+        tenant, n_held = tenant_id(name), 0
+
+        def hold(n_bytes: int) -> None:
+            nonlocal n_held
+            self._desk.bodies.hold(tenant, n_bytes)
+            n_held += n_bytes
+
+        exchange.hold = hold
+        try:
+            await self._answer_tenant(exchange, tenant)
+        finally:
+            self._desk.bodies.release(tenant, n_held)
+
+    async def _answer_tenant(self, exchange: TenantExchange, tenant: str) -> None:
+        asked = exchange.method, exchange.path
         if exchange.path.startswith(ROOT):
             if self._desk.routes is None:
                 raise AnswerError(503, "the server takes no workspaces yet")
