@@ -14,7 +14,7 @@ import pytest
 
 from codespec.errors import ConfigError
 from codespec.serving.tenants.request_fields import FieldsError, RequestOrigin, rewritten
-from codespec.serving.tenants.tenant_exchange import BodiesUnderWay
+from codespec.serving.tenants.tenant_exchange import HeldBodies
 from codespec.serving.tenants.tenant_gate import desk_of
 from codespec.serving.tenants.tenant_keys import TenantKeys, tenant_id
 from tests.tenants import BLUE, RED, TenantServer, opaque, tenant_server
@@ -205,9 +205,9 @@ def test_a_body_has_a_bound(server, path, length):
 
 
 def test_bodies_of_one_tenant_have_a_bound_together(server, monkeypatch):
-    """What others send is taken meanwhile."""
+    """Those of others are taken meanwhile."""
     half_sent = [socket.create_connection(("127.0.0.1", server.port), 10) for _ in range(2)]
-    monkeypatch.setattr(server.desk, "bodies", BodiesUnderWay(1000))
+    monkeypatch.setattr(server.desk, "bodies", HeldBodies(1000))
     for sent, n in zip(half_sent, (600, 600), strict=True):
         head = f"POST {COMPLETIONS} HTTP/1.1\r\nHost: x\r\nAuthorization: Bearer {RED}\r\n"
         sent.sendall(f"{head}Content-Length: 700\r\n\r\n".encode() + b" " * n)

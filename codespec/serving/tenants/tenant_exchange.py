@@ -26,7 +26,7 @@ class GoneError(Exception):
     """The client left."""
 
 
-class BodiesUnderWay:
+class HeldBodies:
     """Bytes of the bodies of each tenant's requests that are being read or worked on.
 
     most_bytes: of one tenant; what is beyond is refused, so that none takes the memory of all.

@@ -24,8 +24,8 @@ from codespec.serving.tenants.request_fields import (
 from codespec.serving.tenants.tenant_exchange import (
     AnswerError,
     App,
-    BodiesUnderWay,
     GoneError,
+    HeldBodies,
     Receive,
     Scope,
     Send,
@@ -60,7 +60,7 @@ class GateDesk:
 
     def __init__(self, keys: TenantKeys) -> None:
         self.keys = keys
-        self.bodies = BodiesUnderWay(HTTP_BODIES_BYTES // 2)
+        self.bodies = HeldBodies(HTTP_BODIES_BYTES // 2)
         self.routes: WorkspaceRoutes | None = None
         """None until the engine's vocabulary is known: no workspaces are taken before."""
         # Another one after each start: nobody can say what an engine's prefixes were salted with.
