@@ -168,12 +168,13 @@ def test_the_plugin_puts_the_gate_before_the_api(server, monkeypatch):
     plugin = EndpointPlugin()
     monkeypatch.delenv(VARIABLE, raising=False)
     plugin.attach_router(App())
-    assert added == []
+    assert "Gate" not in [kind.__name__ for kind, _ in added]
     text = f'{{"tenants": {{"keys": "{server.keys}", "folder": "{server.folder}"}}}}'
     monkeypatch.setenv(VARIABLE, text)
     monkeypatch.setenv("VLLM_PLUGINS", "codespec")
     plugin.attach_router(App())
-    assert [kind.__name__ for kind, _ in added] == ["Gate"]
+    # What was added last comes first.
+    assert added[-1][0].__name__ == "Gate"
     server.keys.unlink()
     with pytest.raises(ConfigError):
         EndpointPlugin().attach_router(App())
