@@ -202,6 +202,12 @@ def test_a_known_form_is_known_early(label: str, secret: str) -> None:
         assert in_secret(f"x = open('{secret[:n]}")
 
 
+def test_what_follows_the_number_of_a_bot_is_no_word() -> None:
+    """Five small letters may spell a part of one by chance."""
+    assert in_secret("# 695159932:AAwfina")
+    assert not in_secret("# npm_wfina")
+
+
 def test_a_key_is_one_in_every_line() -> None:
     key = planted.private_key(7)
     begun, done = len(key.split("\n")[0]) + 1, key.index("\n-----END")

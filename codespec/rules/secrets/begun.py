@@ -37,6 +37,8 @@ def in_secret(text: str) -> bool:
     begun = _BEGUN.search(near)
     rest = begun["rest"] if begun is not None else ""
     is_word = _WORDS.fullmatch(rest) is not None and is_wordy(rest)  # `npm_config`
+    if begun is not None and begun[0][0].isdigit():  # no word follows a bot's number
+        is_word = False
     if len(rest) >= _FEW and not is_word:
         return True
     long = text[-keys.MAX_CHARS :]
