@@ -138,13 +138,13 @@ def test_a_path_is_no_name() -> None:
 
 
 @POSIX
-@pytest.mark.parametrize("name", ["nvidia-smi", "nvim", "code", "git", "gcc", "cc", "ldconfig"])
 @pytest.mark.parametrize("arguments", [("models", "recommend"), ("doctor", "--quick")])
 def test_commands_run_nothing_of_the_workspace(
-    repository: Path, arguments: tuple[str, ...], name: str
+    repository: Path, arguments: tuple[str, ...]
 ) -> None:
-    executable(repository / name)
-    executable(repository / "bin" / name)
+    for name in ("nvidia-smi", "nvim", "code", "git", "gcc", "cc", "ldconfig"):
+        executable(repository / name)
+        executable(repository / "bin" / name)
     path = f":bin:{repository / 'bin'}:."
     done = subprocess.run(
         module_command("codespec", *arguments),
