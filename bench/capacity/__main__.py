@@ -155,21 +155,29 @@ def table_of(rows: Sequence[Holding]) -> Table:
     return table
 
 
-def plot_of(of_ways: Mapping[str, Capacity], most: int) -> str:
+def plot_of(of_ways: Mapping[str, Capacity], most: int, n_seeds: int) -> str:
     """Share of the requests that are answered before the next key, by people and way."""
-    counts = sorted({max(1, round(most * n / 12)) for n in range(1, 19)})
+    counts = sorted({max(1, round(most * n / 10)) for n in range(1, 16)})
     series = dict[str, tuple[list[float], list[float]]]()
     for name, capacity in of_ways.items():
-        shares = [median(capacity.outcome(n, seed).answered for seed in range(3)) for n in counts]
+        shares = [
+            median(capacity.outcome(n, seed).answered for seed in range(n_seeds)) for n in counts
+        ]
         series[name] = list(map(float, counts)), shares
     drawn = plots.lines(series, "people typing at once", "answered before the next key, share")
     # As a file it is on no page whose colour it could take.
-    on_paper = drawn.replace("currentColor", "#24292f")
-    return on_paper.replace("<svg ", '<svg style="background: #ffffff" ', 1)
+    head, _, rest = drawn.replace("currentColor", "#24292f").partition(">")
+    said = "; ".join(f"{name} {ys[0]:.2f} to {ys[-1]:.2f}" for name, (_, ys) in series.items())
+    about = (
+        "<title>Requests answered before the next key</title>"
+        f"<desc>Share by people typing at once, {counts[0]} to {counts[-1]}: {said}.</desc>"
+    )
+    head = head.replace("<svg ", '<svg style="background: #ffffff" ', 1)
+    return f"{head}>{about}{rest}"
 
 
-def hunks_of(root: Path) -> list[Hunk]:
-    commits = History(root).commits(_N_COMMITS)
+def hunks_of(root: Path, until: str = "HEAD") -> list[Hunk]:
+    commits = History(root).commits(_N_COMMITS, until)
     return [hunk for commit in commits for hunk in commit.hunks]
 
 
@@ -177,6 +185,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="People that one server holds.")
     parser.add_argument("command", nargs="?", default="", help="check: beside a real engine")
     parser.add_argument("root", type=Path, nargs="?", default=Path(), help="whose history is typed")
+    parser.add_argument("--until", default="HEAD", help="the last commit that is typed")
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument("--seconds", type=float, default=30.0)
     parser.add_argument("--local", type=float, default=LOCAL, help="share of keys answered in view")
@@ -187,7 +196,7 @@ def main() -> int:
         given.root, given.command = Path(given.command), ""
     console = Console(highlight=False)
     try:
-        hunks = hunks_of(given.root)
+        hunks = hunks_of(given.root, given.until)
         if given.command == "check":
             check(hunks, given.people, given.seconds, console)
             return 0
@@ -200,11 +209,11 @@ def main() -> int:
                     shown[f"{kind.name}, {name}"] = capacity
                 print(f"{kind.name}, {name}: {rows[-1].people}", file=sys.stderr, flush=True)
         console.print(table_of(rows))
-        if given.plot:
-            most = max(row.people for row in rows[: len(shown)])
-            given.plot.write_text(plot_of(shown, most), "utf-8")
         print(json.dumps({"bench": "capacity", "seconds": given.seconds, "seeds": given.seeds,
                           "rows": [asdict(row) for row in rows]}))  # fmt: skip
+        if given.plot:
+            most = max(row.people for row in rows[: len(shown)])
+            given.plot.write_text(plot_of(shown, most, given.seeds), "utf-8")
     except CodespecError as e:
         console.print(f"Error: {e}", markup=False)
         return 1

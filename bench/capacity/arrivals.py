@@ -67,11 +67,14 @@ def _of_one(
     hunks: Sequence[Hunk], person: int, seconds: float, seed: int, local: float
 ) -> Iterator[Ask]:
     chance = random.Random(f"{seed} {person}")
-    now = chance.uniform(0.0, 3.0)
-    while now < seconds:
-        hunk = chance.choice(hunks)
-        keys = list(_keys(hunk, chance))
-        before: tuple[int, int] | None = None
+    now = 0.0
+    # In the middle of a hunk: not all begin at once with prompts that nobody has read.
+    hunk = chance.choices(hunks, [len(hunk.text) for hunk in hunks])[0]
+    keys = list(_keys(hunk, chance))
+    keys = keys[chance.randrange(len(keys)) :]
+    above, _, line = _tokens(hunk, keys[0][0])
+    before: tuple[int, int] | None = above, line
+    while True:
         for (end, pause_s, asks), after in zip(keys, [*keys[1:], None], strict=True):
             now += pause_s
             next_s = after[1] if after is not None else 1.5
@@ -91,6 +94,8 @@ def _of_one(
                 person, now + DEBOUNCE_S, now + next_s, above, right, line, n_common,
                 n_out(hunk, end), hunk, end,
             )  # fmt: skip
+        hunk, before = chance.choice(hunks), None
+        keys = list(_keys(hunk, chance))
 
 
 def _keys(hunk: Hunk, chance: random.Random) -> Iterator[tuple[int, float, bool]]:

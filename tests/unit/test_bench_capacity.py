@@ -238,7 +238,7 @@ def test_a_row_of_the_table_and_the_plot() -> None:
     console = Console(record=True, width=160, file=io.StringIO())
     console.print(table_of([row]))
     assert f"{row.people} ({row.least} to {row.most})" in console.export_text()
-    drawn = plot_of({"slow, plain": capacity}, row.people)
+    drawn = plot_of({"slow, plain": capacity}, row.people, 2)
     assert drawn.startswith("<svg ")
     assert "people typing at once" in drawn
     assert "currentColor" not in drawn
