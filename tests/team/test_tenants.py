@@ -147,6 +147,7 @@ def test_a_deleted_workspace_drafts_no_more(
 def test_an_editors_engine_keeps_its_workspace_there(
     tenants: int, alone: Counts, places: list[ServedPlace], tmp_path: Path
 ) -> None:
+    index(REPOSITORY, Settings())  # a test has a cache folder of its own
     key = tmp_path / "key"
     key.write_text(BLUE)
     settings = load_settings(
