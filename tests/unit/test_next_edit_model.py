@@ -55,7 +55,7 @@ def test_a_worker_may_take_its_memory_too(sweep: Path, tmp_path: Path) -> None:
     def told(model: object) -> int:
         engine, ready = worker.local_engine(settings_of(model), lambda share: None)
         engine.close()
-        return ready.saved_bytes
+        return ready().saved_bytes
 
     assert told(sweep) - told("") == needed
 
