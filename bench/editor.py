@@ -95,7 +95,8 @@ class Editor:
         self._answer = self._edit_answer = _NO_ANSWER
         self._generations: list[Completion] = []
         self._status: dict[str, Any] = {}
-        threading.Thread(target=self._read, daemon=True).start()
+        self._reader = threading.Thread(target=self._read, daemon=True)
+        self._reader.start()
 
     def initialize(self) -> None:
         self._send(
@@ -247,6 +248,13 @@ class Editor:
         except subprocess.TimeoutExpired:
             self._server.kill()
             self._server.wait()
+        self._reader.join(_PATIENCE_S)
+        if self._reader.is_alive():  # a process that the server left holds its output
+            return
+        for pipe in (self._server.stdin, self._server.stdout):
+            if pipe is not None:
+                with contextlib.suppress(OSError):
+                    pipe.close()
 
     def _send(self, method: str, params: object, request: bool = False) -> None:
         message: dict[str, Any] = {"jsonrpc": "2.0", "method": method, "params": params}
