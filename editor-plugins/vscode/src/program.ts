@@ -39,7 +39,8 @@ export class Programs {
     for (const folder of made) {
       if (await isComplete(folder)) return programIn(folder);
     }
-    return onPath(WINDOWS ? ['codespec.exe'] : ['codespec']);
+    const name = WINDOWS ? 'codespec.exe' : 'codespec';
+    return (await onPath([name])) ?? (await ofTools(name));
   }
 
   /** Whether an environment was made from an earlier version of this extension. */
@@ -147,6 +148,17 @@ async function isComplete(environment: string): Promise<boolean> {
 
 async function onPath(names: string[]): Promise<string | undefined> {
   return (await allOnPath(names))[0];
+}
+
+/** Where uv and pipx put programs: an editor that a desktop starts may not have it on its PATH. */
+async function ofTools(name: string): Promise<string | undefined> {
+  const named = ['UV_TOOL_BIN_DIR', 'PIPX_BIN_DIR', 'XDG_BIN_HOME'].map((key) => process.env[key]);
+  for (const folder of [...named, path.join(os.homedir(), '.local', 'bin')]) {
+    if (folder === undefined || !path.isAbsolute(folder)) continue;
+    const file = path.join(folder, name);
+    if ((await isFile(file)) && !(await leadsThroughWorkspace(file))) return file;
+  }
+  return undefined;
 }
 
 async function allOnPath(names: string[]): Promise<string[]> {

@@ -3,7 +3,8 @@ local M = {}
 ---What `setup` takes. Every field has a default.
 ---@class codespec.Config
 ---The server's command, such as `{ '/opt/codespec/bin/codespec', 'lsp' }`. By default the
----environment beside this plug-in, which `make env` makes; else `codespec` in $PATH.
+---environment beside this plug-in, which `make env` makes; else `codespec` in $PATH; else where uv
+---and pipx put programs.
 ---@field cmd? string[]
 ---Settings of the server, over those of its own file: `{ completion = { max_tokens = 32 } }`.
 ---@field settings? table<string, table<string, any>>
@@ -131,14 +132,22 @@ function M.command()
   local here = debug.getinfo(1, 'S').source:sub(2)
   local checkout = vim.fn.fnamemodify(vim.uv.fs_realpath(here) or here, ':h:h:h:h:h')
   local folder = vim.fn.has('win32') == 1 and '/.venv/Scripts/' or '/.venv/bin/'
-  for _, candidate in ipairs({ checkout .. folder .. 'codespec', 'codespec' }) do
+  local candidates = { checkout .. folder .. 'codespec', 'codespec' }
+  for _, variable in ipairs({ 'UV_TOOL_BIN_DIR', 'PIPX_BIN_DIR', 'XDG_BIN_HOME' }) do
+    if vim.env[variable] then
+      table.insert(candidates, vim.env[variable] .. '/codespec')
+    end
+  end
+  table.insert(candidates, (vim.uv.os_homedir() or '') .. '/.local/bin/codespec')
+  for _, candidate in ipairs(candidates) do
     local program = find(candidate)
     if program then
       return { program, 'lsp' }
     end
   end
   return nil,
-    'codespec is not installed: run `make env` in its checkout, or give setup() the option "cmd"'
+    'codespec is not installed: run `make env` in its checkout, or `uv tool install` its archive, '
+      .. 'or give setup() the option "cmd"'
 end
 
 return M
