@@ -36,7 +36,7 @@ def repository(tmp_path: Path) -> str:
 
 @pytest.fixture
 def program(own_desk: Desk) -> Path:
-    """codespec where uv and pipx put programs: the editor does not have it on its PATH."""
+    """A codespec where uv and pipx put programs: the editor does not have it on its PATH."""
     link = own_desk.path / ".local" / "bin" / "codespec"
     link.parent.mkdir(parents=True)
     link.symlink_to(Path(sys.executable).parent / "codespec")
