@@ -85,7 +85,7 @@ dist: dev  ## source archive and wheel, in dist/
 	@$(BIN)/python .ci/dist.py
 
 test-dist: dist  ## install each into empty environments by pip and uv, build llama.cpp, complete a line
-	@$(BIN)/python -m pytest tests/dist
+	@$(BIN)/python -m pytest tests/packages
 
 soak: dev  ## failures and load at length: says how long, goes on where it was stopped, ends with a report
 	@$(BIN)/python -m tests.reliability.soak

@@ -1,5 +1,5 @@
-"""The files that `make dist` made, installed from nothing: by pip and by uv, into empty environments, with
-llama.cpp built anew once. It takes many minutes and a network; `make test-dist` runs it."""
+"""The files that `make dist` made, installed from nothing: by pip and by uv, into empty
+environments, with llama.cpp built anew once. It takes many minutes; `make test-dist` runs it."""
 
 from __future__ import annotations
 
