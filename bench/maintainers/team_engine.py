@@ -214,6 +214,8 @@ class TeamEngine:
 def _free(port: int) -> int:
     """The port, or a free one for 0. Raises: EngineError where it is taken."""
     with socket.socket() as probe:
+        # An engine that has just ended leaves its connections for a minute.
+        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
             probe.bind(("127.0.0.1", port))
         except OSError as e:
