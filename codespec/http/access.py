@@ -162,11 +162,6 @@ def is_loopback(host: str) -> bool:
         return host.lower() == "localhost"
 
 
-def read_keys(file: Path) -> tuple[str, ...]:
-    """Keys from a file, see `read_named_keys`."""
-    return tuple(read_named_keys(file))
-
-
 def read_named_keys(file: Path) -> dict[str, str]:
     """Keys from a file, one a line, and their names; # begins a comment, in a line of its own or
     after a key and a space. A key's comment is its name where it is one word of letters, digits and

@@ -9,10 +9,11 @@ Fields are separated by spaces; none has a space or a control character in it.
 from __future__ import annotations
 
 import logging
+import os
 import sys
 from datetime import datetime, timezone
 from logging.handlers import RotatingFileHandler
-from pathlib import Path
+from typing import IO
 
 from codespec.errors import ConfigError
 from codespec.http.served_request import ServedRequest
@@ -56,10 +57,14 @@ class AccessLog:
 
 
 class _RotatingFile(RotatingFileHandler):
-    def _open(self):  # type: ignore[no-untyped-def]
-        stream = super()._open()
-        Path(self.baseFilename).chmod(0o600)
-        return stream
+    """A new file is for its owner alone; one that is there, or a device, stays as it is."""
+
+    def _open(self) -> IO[str]:  # pyright: ignore[reportIncompatibleMethodOverride]
+        return open(self.baseFilename, self.mode, encoding=self.encoding, opener=_opener)
+
+
+def _opener(path: str, flags: int) -> int:
+    return os.open(path, flags, 0o600)
 
 
 def line_of(served: ServedRequest) -> str:

@@ -140,11 +140,12 @@ class FrontMetrics:
         return label
 
     def request(self, served: ServedRequest, *, writes: bool) -> None:
-        """Count a request that is over. writes: its route is to text."""
+        """Count a request that is over. writes: its route is to text. Senders without a key that
+        fits count by route and outcome alone."""
         self._requests.labels(served.route, served.outcome).inc()
-        if writes:
-            self._request_s.observe(served.ms / 1e3)
         if served.is_known:
+            if writes:
+                self._request_s.observe(served.ms / 1e3)
             self._requests_of.labels(served.key, served.workspace, served.outcome).inc()
             self._tokens_of.labels(served.key).inc(served.n_written)
 

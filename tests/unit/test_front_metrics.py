@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import stat
 from collections.abc import Sequence
@@ -170,6 +171,16 @@ def test_metrics_need_a_key_like_every_route() -> None:
     assert not [labels for _, labels in found if KEY in labels]
 
 
+def test_senders_without_a_key_do_not_change_the_latencies() -> None:
+    asked = Asked(Access((KEY,)))
+    key = (b"x-api-key", KEY.encode())
+    for shown in ((b"x-api-key", b"w" * 32), key):
+        asked.ask("/v1/completions", shown, method="POST", body=b"[]")
+    found = samples(asked.ask("/metrics", key)[2])
+    assert found["codespec_requests_total", "refused /v1/completions"] == 2
+    assert found["codespec_request_seconds_count", ""] == 1
+
+
 def test_no_client_adds_series_without_end() -> None:
     asked = Asked(Access((KEY,)))
     key = (b"x-api-key", KEY.encode())
@@ -244,6 +255,18 @@ def test_a_sane_id_comes_back_and_is_logged(tmp_path: Path) -> None:
     assert " client_id=7f3a-b.C_1 key=- workspace=- GET /v1/models/ 401 refused in=- " in unknown
     if file.stat().st_mode & 0o777 != 0o666:  # Windows
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
+
+
+@pytest.mark.skipif(os.name == "nt", reason="modes are of POSIX")
+def test_a_file_that_is_there_keeps_its_mode(tmp_path: Path) -> None:
+    file = tmp_path / "access.log"
+    file.touch()
+    file.chmod(0o640)
+    log = AccessLog(str(file))
+    log.write(ServedRequest(route="/infill", method="POST", client_id=""))
+    log.close()
+    assert stat.S_IMODE(file.stat().st_mode) == 0o640
+    assert file.read_text("ascii").count("\n") == 1
 
 
 def test_a_client_that_left_has_no_status(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from codespec.config import HttpSettings, Settings
 from codespec.errors import ConfigError
-from codespec.http.access import Access, KeyRefused, is_loopback, read_keys
+from codespec.http.access import Access, KeyRefused, is_loopback, read_named_keys
 from codespec.http.dialects.registry import route_of
 from codespec.http.front import HttpFront
 from codespec.http.wrong_keys import WrongKeys
@@ -20,10 +20,10 @@ def test_a_key_that_no_header_holds_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "keys"
     keys = ["a" * 32, "b" * 32]
     file.write_text(f"# für Ada\n{keys[0]}\n\n{keys[1]}\n", "utf-8")
-    assert read_keys(file) == tuple(keys)
+    assert tuple(read_named_keys(file)) == tuple(keys)
     file.write_text(f"{keys[0]}\n\n{'ü' * 32}\n", "utf-8")
     with pytest.raises(ConfigError, match=r"line 3: .*ASCII"):
-        read_keys(file)
+        read_named_keys(file)
 
 
 def test_a_workspace_that_no_request_could_name_is_refused() -> None:
@@ -101,10 +101,10 @@ def test_a_key_is_shown_in_either_of_two_ways() -> None:
 def test_comments_in_a_file_of_keys(tmp_path: Path) -> None:
     file = tmp_path / "keys"
     file.write_text(f"# Ada's\n{'a' * 32} # of Ada\n  # Bob's\n\t{'b' * 32}\t#\n{'c' * 16}#d\n")
-    assert read_keys(file) == ("a" * 32, "b" * 32, "c" * 16 + "#d")
+    assert tuple(read_named_keys(file)) == ("a" * 32, "b" * 32, "c" * 16 + "#d")
     file.write_text(f"{'a' * 32} {'b' * 32}\n")
     with pytest.raises(ConfigError, match=r"line 1: .*no spaces"):
-        read_keys(file)
+        read_named_keys(file)
 
 
 def test_the_log_tells_wrong_keys_from_none_and_the_answer_does_not(
