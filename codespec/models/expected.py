@@ -6,22 +6,22 @@ is measured here; arithmetic may take longer where there are few or old cores.
 
 from __future__ import annotations
 
-import os
 import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
 from codespec.models.entries import GB, CatalogueEntry
+from codespec.system.processes import default_threads
 
 _SHARE_BYTES = 64 << 20  # read by each thread: more than its share of any cache
 _N_READS = 5
 
 
-def memory_rate(n_threads: int | None = None) -> float:
-    """Bytes a second at which so many threads together read memory; None: one a core. Takes a tenth
-    of a second."""
-    n_threads = n_threads or os.cpu_count() or 1
+def memory_rate() -> float:
+    """Bytes a second at which as many threads as a model has by default read memory together. Takes
+    a tenth of a second, and 64 MiB a thread."""
+    n_threads = default_threads()
     shares = [np.ones(_SHARE_BYTES // 4, np.int32) for _ in range(n_threads)]
     least_s = float("inf")
     with ThreadPoolExecutor(n_threads) as pool:

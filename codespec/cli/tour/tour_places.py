@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -74,20 +74,26 @@ def cut_lines(texts: list[tuple[Path, str]]) -> Iterator[CutLine]:
     counts = Counter(
         line.strip() for _, text in texts for line in text.split("\n") if _is_of_length(line)
     )
-    by_file: dict[Path, list[tuple[int, CutLine]]] = defaultdict(list)
-    for path, text in texts:
-        lines = text.split("\n")
-        for i, line in enumerate(lines):
-            if counts[line.strip()] < 2 or not (cut := _cut(line)):
-                continue
-            before = "\n".join(lines[:i])
-            prefix = f"{before}\n{line[:cut]}" if i else line[:cut]
-            suffix = "".join(f"\n{below}" for below in lines[i + 1 :])
-            place = CutLine(path, i + 1, cut + 1, prefix, line[cut:], suffix)
-            by_file[path].append((counts[line.strip()], place))
-    ranked = [[place for _, place in sorted(each, key=lambda c: c[0])] for each in by_file.values()]
+    ranked = [
+        sorted(
+            (i for i, line in enumerate(lines) if counts[line.strip()] > 1 and _cut(line)),
+            key=lambda i: counts[lines[i].strip()],
+        )
+        for _, text in texts
+        for lines in [text.split("\n")]
+    ]
     for nth in range(max(map(len, ranked), default=0)):
-        yield from (places[nth] for places in ranked if nth < len(places))
+        for (path, text), numbers in zip(texts, ranked, strict=True):
+            if nth < len(numbers):
+                yield _cut_line(path, text, numbers[nth])
+
+
+def _cut_line(path: Path, text: str, i: int) -> CutLine:
+    lines = text.split("\n")
+    cut = _cut(lines[i])
+    at = sum(len(line) + 1 for line in lines[:i])
+    end = at + len(lines[i])
+    return CutLine(path, i + 1, cut + 1, text[: at + cut], text[at + cut : end], text[end:])
 
 
 def _is_of_length(line: str) -> bool:
@@ -103,7 +109,7 @@ def _cut(line: str) -> int:
 
 def renamed_definitions(texts: list[tuple[Path, str]]) -> Iterator[RenamedDefinition]:
     """Definitions whose names are used again in their file, those with most uses first."""
-    found: list[RenamedDefinition] = []
+    found: list[tuple[int, Path, str, re.Match[str]]] = []
     for path, text in texts:
         words = Counter(re.findall(r"\w+", text))
         names = Counter(m[1] for m in _DEFINITION.finditer(text))
@@ -111,8 +117,10 @@ def renamed_definitions(texts: list[tuple[Path, str]]) -> Iterator[RenamedDefini
             name = match[1]
             if words[name] < _MIN_USES or names[name] > 1:
                 continue
-            new_name = f"{name}_again" if "_" in name or name.islower() else f"{name}Again"
-            after = text[: match.start(1)] + new_name + text[match.end(1) :]
-            end = match.start(1) + len(new_name)
-            found.append(RenamedDefinition(path, name, new_name, text, after, end, words[name] - 1))
-    yield from sorted(found, key=lambda each: -each.n_uses)
+            found.append((words[name] - 1, path, text, match))
+    for n_uses, path, text, match in sorted(found, key=lambda each: -each[0]):
+        name = match[1]
+        new_name = f"{name}_again" if "_" in name or name.islower() else f"{name}Again"
+        after = text[: match.start(1)] + new_name + text[match.end(1) :]
+        end = match.start(1) + len(new_name)
+        yield RenamedDefinition(path, name, new_name, text, after, end, n_uses)
