@@ -281,7 +281,7 @@ def test_words_and_lines(bare: Editor, text: str, word: str, line: str) -> None:
 
 
 def test_nothing_of_a_workspace_is_run(neovim: Neovim, desk: Desk, tmp_path: Path) -> None:
-    """A workspace may hold a program of any name, and a PATH lead there."""
+    """A workspace may hold a program of any name, and a PATH or a folder of tools lead there."""
     workspace, good, out = tmp_path / "workspace", tmp_path / "good", tmp_path / "out"
     for folder in (workspace, workspace / "bin", workspace / ".git", good):
         folder.mkdir()
@@ -303,14 +303,19 @@ def test_nothing_of_a_workspace_is_run(neovim: Neovim, desk: Desk, tmp_path: Pat
     ]  # fmt: skip
     script = tmp_path / "find.lua"
     script.write_text(
-        "local find = require('codespec.program').find\n"
+        "local programs = require('codespec.program')\n"
+        "local find, find_tool = programs.find, programs.find_tool\n"
         "for path in io.lines(arg[1]) do\n"
         "  vim.env.PATH = path\n"
         "  local alone = find('tool')\n"
         "  vim.env.PATH = path .. ':' .. arg[2]\n"
-        "  io.write(tostring(alone), ' ', tostring(find('tool')), '\\n')\n"
+        "  vim.env.PIPX_BIN_DIR = path\n"
+        "  local found = { tostring(alone), tostring(find('tool')), tostring(find_tool('tool')) }\n"
+        "  io.write(table.concat(found, ' '), '\\n')\n"
         "end\n"
-        "io.write(tostring(find('./tool')), ' ', tostring(find(arg[2] .. '/tool')), '\\n')\n"
+        "vim.env.PIPX_BIN_DIR = arg[2]\n"
+        "local found = { tostring(find('./tool')), find(arg[2] .. '/tool'), find_tool('tool') }\n"
+        "io.write(table.concat(found, ' '), '\\n')\n"
     )
     (tmp_path / "paths").write_text("".join(f"{path}\n" for path in hostile))
     options = ("-u", "NONE", "-i", "NONE", "--cmd", f"set rtp^={PLUGIN}", "-l", script)
@@ -320,5 +325,5 @@ def test_nothing_of_a_workspace_is_run(neovim: Neovim, desk: Desk, tmp_path: Pat
             [neovim.program, *options, tmp_path / "paths", good],
             cwd=folder, env=env, capture_output=True, text=True, check=True,
         )  # fmt: skip
-        expected = f"nil {good}/tool"
-        assert done.stdout.splitlines() == [expected] * (len(hostile) + 1), done.stderr
+        expected = [f"nil {good}/tool nil"] * len(hostile) + [f"nil {good}/tool {good}/tool"]
+        assert done.stdout.splitlines() == expected, done.stderr

@@ -120,10 +120,10 @@ end
 ---@return string[]? cmd
 ---@return string? why
 function M.command()
-  local find = require('codespec.program').find
+  local programs = require('codespec.program')
   local cmd = M.current.cmd
   if cmd then
-    local program = find(vim.fn.expand(cmd[1]))
+    local program = programs.find(vim.fn.expand(cmd[1]))
     if not program then
       return nil, ('the program %s of option "cmd" does not exist'):format(cmd[1])
     end
@@ -132,18 +132,11 @@ function M.command()
   local here = debug.getinfo(1, 'S').source:sub(2)
   local checkout = vim.fn.fnamemodify(vim.uv.fs_realpath(here) or here, ':h:h:h:h:h')
   local folder = vim.fn.has('win32') == 1 and '/.venv/Scripts/' or '/.venv/bin/'
-  local candidates = { checkout .. folder .. 'codespec', 'codespec' }
-  for _, variable in ipairs({ 'UV_TOOL_BIN_DIR', 'PIPX_BIN_DIR', 'XDG_BIN_HOME' }) do
-    if vim.env[variable] then
-      table.insert(candidates, vim.env[variable] .. '/codespec')
-    end
-  end
-  table.insert(candidates, (vim.uv.os_homedir() or '') .. '/.local/bin/codespec')
-  for _, candidate in ipairs(candidates) do
-    local program = find(candidate)
-    if program then
-      return { program, 'lsp' }
-    end
+  local program = programs.find(checkout .. folder .. 'codespec')
+    or programs.find('codespec')
+    or programs.find_tool('codespec')
+  if program then
+    return { program, 'lsp' }
   end
   return nil,
     'codespec is not installed: run `make env` in its checkout, or `uv tool install` its archive, '

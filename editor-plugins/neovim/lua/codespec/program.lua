@@ -68,6 +68,24 @@ local function leads_through(path, roots)
   return false
 end
 
+---The program of that name in the first of these folders that has it.
+---@param folders string[]
+---@param name string
+---@return string?
+local function find_in(folders, name)
+  local roots = workspaces()
+  for _, folder in ipairs(folders) do
+    if is_whole(folder) then
+      local path = folder .. '/' .. name
+      local program = vim.fn.exepath(path)
+      if program ~= '' and not leads_through(path, roots) and not leads_through(program, roots) then
+        return program
+      end
+    end
+  end
+  return nil
+end
+
 ---The whole path of a program, or nil. `name`: of one on the PATH, or a whole path, which the user
 ---chose.
 ---@param name string
@@ -80,16 +98,19 @@ function M.find(name)
   if name:find(WINDOWS and '[/\\]' or '/') then
     return nil
   end
-  local roots = workspaces()
-  for _, folder in ipairs(vim.split(vim.env.PATH or '', WINDOWS and ';' or ':')) do
-    if is_whole(folder) then
-      local path = folder .. '/' .. name
-      local program = vim.fn.exepath(path)
-      if program ~= '' and not leads_through(path, roots) and not leads_through(program, roots) then
-        return program
-      end
-    end
+  return find_in(vim.split(vim.env.PATH or '', WINDOWS and ';' or ':'), name)
+end
+
+---The whole path of a program where uv and pipx put programs, or nil.
+---@param name string
+---@return string?
+function M.find_tool(name)
+  local folders = {}
+  for _, variable in ipairs({ 'UV_TOOL_BIN_DIR', 'PIPX_BIN_DIR', 'XDG_BIN_HOME' }) do
+    table.insert(folders, vim.env[variable])
   end
+  table.insert(folders, (vim.uv.os_homedir() or '') .. '/.local/bin')
+  return find_in(folders, name)
 end
 
 return M
