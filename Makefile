@@ -73,9 +73,9 @@ vsix: node  ## the extension for VS Code: editor-plugins/vscode/codespec.vsix
 	@$(NPM) ci --silent
 	@$(NPM) run package --silent
 
-docs: env  ## the pages as a site that needs no network: build/site/index.html
+docs: env  ## the pages as a site that needs no network: build/site/index.html (Python 3.11.5 or newer)
 	@$(BIN)/python -c "import zensical" 2>/dev/null || $(BIN)/python -m pip install --quiet \
-	    --disable-pip-version-check --constraint .ci/constraints.txt zensical
+	    --disable-pip-version-check --require-hashes --no-deps --requirement .ci/requirements-docs.txt
 	@$(BIN)/python -m docs.generate.site
 
 sbom: dev  ## all parts with versions and licences, in dist/ (CycloneDX)

@@ -32,17 +32,18 @@ def main() -> None:
     write(ROOT / "codespec" / "system" / "build-tools.txt", locked(BUILD_TOOLS))
     write(CI / "requirements.txt", of_users)
     write(CI / "requirements-dev.txt", [e for e in locked(developers) if e not in of_users])
+    write(CI / "requirements-docs.txt", locked(["zensical"], oldest="3.11.5"))
 
 
-def locked(wanted: list[str]) -> list[str]:
-    """An entry for each package that is needed, on any system and Python that we support."""
+def locked(wanted: list[str], oldest: str = "3.10") -> list[str]:
+    """An entry for each package that is needed, on any system, from the oldest Python on."""
     with tempfile.TemporaryDirectory() as scratch:
         needed = Path(scratch, "needed.in")
         needed.write_text("\n".join(wanted) + "\n")
         done = subprocess.run(
             [
                 *(sys.executable, "-m", "uv", "pip", "compile", "--quiet", "--universal"),
-                *("--python-version", "3.10", "--no-python-downloads", "--generate-hashes"),
+                *("--python-version", oldest, "--no-python-downloads", "--generate-hashes"),
                 *("--no-header", "--no-annotate", "--no-emit-index-url", "--no-config"),
                 *("--constraint", str(CI / "constraints.txt"), str(needed)),
             ],

@@ -18,8 +18,9 @@ from urllib.parse import unquote
 
 DOCS = Path(__file__).parents[1]
 ROOT = DOCS.parent
-CONFIG = ROOT / "zensical.toml"
-PAGES, SITE = ROOT / "build" / "pages", ROOT / "build" / "site"
+CONFIG = Path(__file__).with_name("site.toml")
+BUILD = ROOT / "build"
+PAGES, SITE = BUILD / "pages", BUILD / "site"
 _BESIDE = ("bench", "bench/log", "lsp", "editor-plugins", "codespec/models/bundled")
 """Folders outside docs whose Markdown is part of the site."""
 _FOR_DEVELOPERS = ("log", "dev", "bench", "lsp")
@@ -92,8 +93,10 @@ def fit_links(text: str, page: Path, pages: set[Path]) -> str:
 def build() -> None:
     """Make the site. Raises: subprocess.CalledProcessError."""
     shutil.rmtree(SITE, ignore_errors=True)
-    command = [sys.executable, "-m", "zensical", "build", "--clean", "--config-file", str(CONFIG)]
-    subprocess.run(command, cwd=ROOT, check=True)
+    config = BUILD / "zensical.toml"  # folders in it are beside it
+    shutil.copyfile(CONFIG, config)
+    command = [sys.executable, "-m", "zensical", "build", "--clean", "--config-file", str(config)]
+    subprocess.run(command, cwd=BUILD, check=True)
     (SITE / "404.html").unlink(missing_ok=True)  # its links are those of a host's root
     shutil.copyfile(_WORKER, SITE / "assets" / _WORKER.name)
     for page in SITE.rglob("*.html"):

@@ -70,7 +70,7 @@ def test_faults_of_a_site_are_found(tmp_path: Path) -> None:
 
 
 def test_the_menu_has_every_page_for_users() -> None:
-    menu = (ROOT / "zensical.toml").read_text("utf-8")
+    menu = site.CONFIG.read_text("utf-8")
     tomllib.loads(menu)
     listed = re.findall(r'= "([\w/.-]+\.md)"', menu)
     assert len(listed) == len(set(listed))
