@@ -71,7 +71,7 @@ def main() -> None:
     found = read_json(stamp_file)
     # A developer's environment serves users, too.
     dev = args.dev or found.get("dev") == "True"
-    wanted = stamp(dev)
+    wanted = stamp(dev, found.get("backend", "cpu"))
     if found != wanted:
         set_up(found, wanted, dev)
         stamp_file.write_text(json.dumps(wanted))
@@ -88,7 +88,8 @@ def set_up(found: dict[str, str], wanted: dict[str, str], dev: bool) -> None:
     outdated = "python" in found and found["python"] != wanted["python"]
     new = outdated or not has_pip()
     check_tools(new)
-    accelerators.check_buildable(wanted["backend"])
+    if llama_build.cached(wanted["backend"], cache_dir(), lambda _: None) is None:
+        accelerators.check_buildable(wanted["backend"])
     if new:
         say("creating the environment .venv")
         # Only what this script has made is ever cleared.
@@ -118,8 +119,11 @@ def build_codespec() -> None:
     llama_build.with_progress(command, "codespec", log, say, env=environment())
 
 
-def stamp(dev: bool) -> dict[str, str]:
-    """What the environment depends on; a difference in any value means work."""
+def stamp(dev: bool, built: str = "cpu") -> dict[str, str]:
+    """What the environment depends on; a difference in any value means work.
+
+    built: what llama.cpp in it is built for.
+    """
     folder = ROOT / "codespec" / "native"
     native = [path for kind in ("cpp", "h") for path in sorted(folder.rglob(f"*.{kind}"))]
     builders = [Path(module.__file__ or "") for module in (accelerators, llama_build)]
@@ -127,7 +131,7 @@ def stamp(dev: bool) -> dict[str, str]:
     return {
         # The base, which is the same whether or not an environment is active.
         "python": f"{sys.base_prefix} {sys.version}",
-        "backend": accelerators.chosen(),
+        "backend": accelerators.chosen(built),
         "dev": str(dev),
         "project": digest(ROOT / "pyproject.toml", PACKAGES, Path(__file__), *builders),
         "native": digest(*native, folder / "CMakeLists.txt"),
@@ -250,7 +254,8 @@ def pip(*args: str) -> None:
     if process.returncode:
         sys.exit(
             f"failed: {shlex.join(command)}\nThe cause is said above. A package that cannot be "
-            "found or reached at all mostly means: no network, or no way to the package index."
+            "found or reached at all mostly means: no network, or no way to the package index.\n"
+            f"{llama_build.FROM_FOLDER}"
         )
 
 

@@ -21,6 +21,7 @@ from codespec.system.llama_build import with_progress
 def main() -> None:
     shutil.rmtree(DIST, ignore_errors=True)
     DIST.mkdir()
+    (ROOT / "build").mkdir(exist_ok=True)
     print("packing the sources", flush=True)
     done = subprocess.run([sys.executable, "-c", SDIST, str(DIST)], cwd=ROOT, capture_output=True)
     if done.returncode:
@@ -38,7 +39,7 @@ def main() -> None:
                 *("--no-build-isolation", "--wheel-dir", str(DIST), str(source)),
             ],
             "the wheel",
-            Path(scratch, "log"),
+            ROOT / "build" / "dist.log",
             lambda line: print(line, flush=True),
             env=dict(os.environ, PATH=path),
             cwd=Path(scratch),

@@ -15,7 +15,8 @@ from codespec.system.processes import ending_in_order
 @click.option(
     "--backend",
     type=click.Choice(accelerators.NAMES),
-    help="Hardware that computes models (default: CODESPEC_BACKEND, or what is here).",
+    help="Hardware that computes models (default: CODESPEC_BACKEND, else the GPU that it was built "
+    "for, else what is here).",
 )
 def command(backend: str | None) -> None:
     """Build llama.cpp for this machine, once, with progress.
@@ -34,7 +35,7 @@ def command(backend: str | None) -> None:
             )
         click.echo(f"llama-cpp-python {llama_place.VERSION} is installed: there is nothing to do")
         return
-    wanted = backend or accelerators.chosen()
+    wanted = backend or accelerators.chosen(llama_place.built())
     with ending_in_order():
         place = llama_place.build(wanted, click.echo)
     click.echo(f"llama.cpp ({wanted}) is ready: {place}")

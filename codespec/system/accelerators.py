@@ -196,13 +196,18 @@ it."""
 NAMES = ("cpu", *ACCELERATORS)
 
 
-def chosen() -> str:
+def chosen(built: str = "cpu") -> str:
     """The one of NAMES to build for: that of CODESPEC_BACKEND, or what this machine can build and
     run by the makers' own tools. Raises: ConfigError for an unknown name.
+
+    built: the one that it is built for already. An accelerator stays where no variable names
+    another: an update does not put models back on the CPU.
     """
     named = os.environ.get("CODESPEC_BACKEND", "")
     if named:
         return known(named)
+    if built in ACCELERATORS:
+        return built
     if sys.platform == "darwin":
         return "metal"
     if programs.find("nvcc") and _has_nvidia():

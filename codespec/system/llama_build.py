@@ -34,6 +34,12 @@ SHA256 = "832db0699007f1be95a7e41ef12e88926b02ba836461e36a36372db2760c1a2e"
 TOOLS = Path(__file__).with_name("build-tools.txt")
 """Packages that build it, with versions and hashes."""
 
+FROM_FOLDER = (
+    "Without a network, or where the index serves files with other hashes than pypi.org, pip takes "
+    "packages from a folder: PIP_NO_INDEX=1 PIP_FIND_LINKS=FOLDER."
+)
+"""The next step where pip cannot fetch a package."""
+
 Say = Callable[[str], None]
 
 _STEP = re.compile(r"^\s*\[(\d+)/(\d+)\]")
@@ -115,7 +121,8 @@ def _build(
     try:
         with_progress(command, "llama.cpp", log, say, env=env, cwd=out)
     except BuildError as e:
-        raise BuildError(e.message, f"{e.hint}\n{accelerators.hint(backend)}") from None
+        hint = f"{e.hint}\n{accelerators.hint(backend)}\n{FROM_FOLDER}"
+        raise BuildError(e.message, hint) from None
 
 
 def with_progress(

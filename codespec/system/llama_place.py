@@ -30,6 +30,7 @@ from codespec.system.llama_build import PACKAGE, VERSION, BuildError, Say
 
 _MODULE = "llama_cpp"
 _CHECKOUT = Path(__file__).parents[2] / ".ci" / "bootstrap.py"
+_BACKEND = "codespec-backend.txt"
 _TRY = "import llama_cpp; llama_cpp.llama_backend_init()"
 
 
@@ -64,8 +65,23 @@ def is_in_environment() -> bool:
 def folder() -> Path:
     """Folder of what `build` unpacked for this kind of processor; it may not exist. A home folder
     may be shared by machines that know different instructions."""
-    key = hashlib.sha256(f"{platform.machine()} {sys.platform} {_instructions()}".encode())
-    return data_path() / "llama" / f"{VERSION}-{key.hexdigest()[:12]}"
+    return data_path() / "llama" / f"{VERSION}-{_processor()}"
+
+
+def built() -> str:
+    """The one of `accelerators.NAMES` that `build` was last asked for; "cpu" before the first."""
+    try:
+        records = (data_path() / "llama").glob(f"*-{_processor()}/{_BACKEND}")
+        newest = max(records, key=lambda file: file.stat().st_mtime, default=None)
+        return newest.read_text("utf-8") if newest else "cpu"
+    except (OSError, ValueError):
+        return "cpu"
+
+
+def _processor() -> str:
+    """Name of this kind of processor, in hexadecimal digits."""
+    kind = f"{platform.machine()} {sys.platform} {_instructions()}"
+    return hashlib.sha256(kind.encode()).hexdigest()[:12]
 
 
 def _instructions() -> str:
@@ -114,6 +130,7 @@ def build(backend: str, say: Say) -> Path:
         fresh = Path(scratch, "new")
         with zipfile.ZipFile(wheel) as archive:
             archive.extractall(fresh)
+        (fresh / _BACKEND).write_text(backend, "utf-8")
         _try(fresh)
         try:
             if place.exists():
@@ -151,11 +168,15 @@ def _builder(cache: Path, say: Say) -> Generator[Sequence[str], None, None]:
         pip = _environment(Path(scratch, "venv"))
         command = [*pip, "install", "--quiet", "--require-hashes", "--no-deps"]
         options = ["--disable-pip-version-check", "--requirement", str(llama_build.TOOLS)]
-        log = Path(scratch, "log")
+        log = cache / "wheels" / "tools.log"
         env = dict(os.environ, PATH=programs.path())
-        llama_build.with_progress(
-            [*command, *options], "what builds llama.cpp", log, say, env=env, cwd=Path(scratch)
-        )
+        what = "the environment that builds llama.cpp"
+        try:
+            llama_build.with_progress(
+                [*command, *options], what, log, say, env=env, cwd=Path(scratch)
+            )
+        except BuildError as e:
+            raise BuildError(e.message, f"{e.hint}\n{llama_build.FROM_FOLDER}") from None
         yield pip
 
 

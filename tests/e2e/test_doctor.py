@@ -108,6 +108,9 @@ def test_a_gpu_that_nothing_runs_on(project, tmp_path, monkeypatch):
     tool.write_text("#!/bin/sh\n")
     tool.chmod(0o755)
     monkeypatch.setenv("PATH", str(tools))
+    found = doctor(project, "--quick")
+    assert not any(words in f["message"] for f in found), "the tool without a GPU"
+    tool.write_text("#!/bin/sh\necho 'GPU 0: some'\n")
     found = doctor(project, "--quick")  # a warning: the exit code stays 0
     (finding,) = (f for f in found if words in f["message"])
     assert finding["level"] == "warning"

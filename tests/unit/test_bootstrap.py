@@ -53,6 +53,15 @@ def test_only_sources_make_it_build_again(bootstrap: ModuleType, tmp_path: Path)
         before = now
 
 
+def test_what_was_built_for_a_gpu_stays_so(
+    bootstrap: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("CODESPEC_BACKEND", raising=False)
+    assert bootstrap.stamp(dev=False, built="vulkan")["backend"] == "vulkan"
+    monkeypatch.setenv("CODESPEC_BACKEND", "cpu")
+    assert bootstrap.stamp(dev=False, built="vulkan")["backend"] == "cpu"
+
+
 def test_a_new_cache_folder_is_marked_as_one(bootstrap: ModuleType, tmp_path: Path) -> None:
     folder = bootstrap.cache_dir()
     assert not folder.exists()
@@ -227,6 +236,7 @@ def test_weights_that_are_not_those_of_the_hash_are_fetched_anew(
 ROOT = SCRIPT.parents[1]
 LOCKED = [ROOT / ".ci" / "requirements.txt", ROOT / ".ci" / "requirements-dev.txt"]
 TOOLS = ROOT / "codespec" / "system" / "build-tools.txt"
+OF_SITE = ROOT / ".ci" / "requirements-docs.txt"
 
 
 def entries(*files: Path) -> list[tuple[Requirement, list[str]]]:
@@ -262,7 +272,7 @@ def test_locked_files_have_versions_and_hashes_and_no_address() -> None:
         (canonicalize_name(pin.name), str(pin.specifier))
         for pin in map(Requirement, re.findall(r"^[^#].*$", known, re.M))
     }
-    for file in (*LOCKED, TOOLS):
+    for file in (*LOCKED, TOOLS, OF_SITE):
         assert "://" not in file.read_text("utf-8")
         for pin, hashes in entries(file):
             assert (canonicalize_name(pin.name), str(pin.specifier)) in constraints, pin
@@ -279,6 +289,13 @@ def test_an_entry_of_a_locked_file_is_found_whole(bootstrap: ModuleType) -> None
     entry = bootstrap.entry_of(bootstrap.NODE, text)
     (hashes,) = [found for pin, found in entries(LOCKED[1]) if pin.name == bootstrap.NODE]
     assert re.findall(r"sha256:(\w+)", entry) == hashes
+
+
+def test_other_lines_that_install_have_hashes_too() -> None:
+    makefile = (ROOT / "Makefile").read_text("utf-8").replace("\\\n", " ")
+    installs = re.findall(r"pip install.*", makefile)
+    assert installs
+    assert all("--require-hashes" in line for line in installs)
 
 
 # --- interrupts ----------------------------------------------------------------------------------

@@ -180,9 +180,10 @@ def test_the_backend_is_the_one_named_or_what_can_be_built_and_run(
     assert accelerators.chosen() == "cuda"
     assert accelerators.missing("cuda", "compiler", "device") == []
     assert accelerators.missing("cuda", "loader") == ["loader the driver's libcuda"]
+    assert accelerators.chosen(built="vulkan") == "vulkan"
     for name in accelerators.NAMES:
         monkeypatch.setenv("CODESPEC_BACKEND", name)
-        assert accelerators.chosen() == name
+        assert accelerators.chosen(built="vulkan") == name
     monkeypatch.setenv("CODESPEC_BACKEND", "opencl")
     with pytest.raises(ConfigError, match="'opencl' is not known") as refused:
         accelerators.chosen()

@@ -16,7 +16,7 @@ from codespec.backends.llama.model import load_model
 from codespec.backends.llama.nextn import has_mtp_layer
 from codespec.backends.llama.trial import try_model
 from codespec.models.split import size_of
-from codespec.system import accelerators, llama_place, programs
+from codespec.system import accelerators, llama_place
 
 
 class LlamaBackend(TargetBackend):
@@ -117,12 +117,12 @@ def _idle_device(device: str) -> Iterator[Remark]:
     if device != "cpu":
         return
     if lib.llama_supports_gpu_offload() and named == "cpu":
-        if programs.find("nvidia-smi") or sys.platform == "darwin":
+        if _has_nvidia() or sys.platform == "darwin":
             said = "this machine has an NVIDIA GPU" if sys.platform != "darwin" else "Metal is here"
             why = f"{said}, but CODESPEC_BACKEND=cpu keeps models off it"
             yield Remark("warning", why, "Unset CODESPEC_BACKEND.")
         return
-    if programs.find("nvidia-smi"):
+    if _has_nvidia():
         why = "this machine has an NVIDIA GPU, but llama.cpp was built without CUDA"
         yield Remark("warning", f"{why}: {_state('cuda')}", _step("cuda"))
         return
@@ -132,6 +132,10 @@ def _idle_device(device: str) -> Iterator[Remark]:
             said = f"this machine has {hardware}, but llama.cpp was built without {title}"
             yield Remark("note", f"{said}: {_state(name)}", _step(name))
             return
+
+
+def _has_nvidia() -> bool:
+    return not accelerators.missing("cuda", "device")
 
 
 def _state(name: str) -> str:
