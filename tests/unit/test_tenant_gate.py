@@ -121,6 +121,7 @@ FORGED: list[dict[str, Any]] = [
     {"vllm_xargs": {"Codespec_Workspace": "blue/w", " codespec_workspace": "blue/w"}},
     {"vllm_xargs": {"codespec_tenant": "blue", "codespec_draft": {"x": 1}}},
     {"priority": -5, "request_id": "cmpl-of-blue", "session_id": "s", "kv_transfer_params": {}},
+    {"vllm_xargs": {"session_id": "s", "kv_transfer_params": "x", "ec_transfer_params": "x"}},
 ]
 
 
@@ -165,8 +166,17 @@ def test_a_workspace_is_one_of_the_keys_tenant(server):
         said = told(server, {}, key, X_Session_Id=opaque("w"), X_Codespec_File=opaque("f"))
         assert said["vllm_xargs"]["codespec_workspace"] == f"{tenant_id(name)}/{opaque('w')}"
         assert said["vllm_xargs"]["codespec_path"] == opaque("f")
+
+
+def test_headers_say_nothing_that_is_dropped_of_bodies(server):
+    """vLLM takes a priority, a request's id and an engine of several from headers, too."""
+    told(
+        server, {}, X_Session_Id=opaque("w"), X_Codespec_File=opaque("f"), X_Vllm_Priority="-9",
+        X_Request_Id="of-blue", X_data_parallel_rank="1", Content_Type="application/json",
+    )  # fmt: skip
     _, _, headers, _ = server.engine.asked[-1]
-    assert not {b"authorization", b"x-session-id", b"x-codespec-file"} & {*headers}
+    assert headers[b"content-type"] == b"application/json"
+    assert {*headers} <= {b"accept", b"content-length", b"content-type", b"host", b"user-agent"}
 
 
 @pytest.mark.parametrize(
@@ -188,7 +198,9 @@ def test_what_is_no_request_is_refused(server, body):
     assert len(server.engine.asked) == n_asked
 
 
-@pytest.mark.parametrize("path", [COMPLETIONS, "/codespec/contents", "/codespec/contents/known"])
+@pytest.mark.parametrize(
+    "path", [COMPLETIONS, "/tokenize", "/codespec/contents", "/codespec/contents/known"]
+)
 @pytest.mark.parametrize("length", ["Content-Length: 99999999", "Transfer-Encoding: chunked"])
 def test_a_body_has_a_bound(server, path, length):
     n_asked = len(server.engine.asked)

@@ -16,8 +16,16 @@ FILE_HEADER = b"x-codespec-file"
 """Header with the opaque id of the file at hand."""
 DRAFT = "codespec_draft"
 OURS = "codespec_"
-DROPPED = ("cache_salt", "kv_transfer_params", "priority", "request_id", "session_id")
-"""Fields by which one request could reach another's state, or go before it."""
+DROPPED = (
+    "cache_salt",
+    "ec_transfer_params",
+    "kv_transfer_params",
+    "priority",
+    "request_id",
+    "session_id",
+)
+"""Fields by which one request could reach another's state, or go before it. As arguments of the
+engine (`vllm_xargs`) some of them are read, too."""
 _OPAQUE = re.compile(rb"[0-9a-f]{32}")
 
 
@@ -57,7 +65,11 @@ def rewritten(body: bytes, origin: RequestOrigin) -> bytes:
         raise FieldsError("vllm_xargs is no object", "Leave it out.")
     arguments = cast("dict[str, Any]", sent or {})
     drafts = arguments.get(DRAFT) != 0
-    kept = {name: value for name, value in arguments.items() if not _is_ours(name)}
+    kept = {
+        name: value
+        for name, value in arguments.items()
+        if name not in DROPPED and not _is_ours(name)
+    }
     ours = {
         "codespec_workspace": f"{origin.tenant}/{origin.workspace}",
         "codespec_path": origin.file,

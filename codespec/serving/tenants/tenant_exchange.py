@@ -109,10 +109,10 @@ class TenantExchange:
         more["connection"] = "close"
         await self.answer(error.status, {"error": said, **error.fields}, more)
 
-    def with_body(self, body: bytes, drop: frozenset[bytes]) -> tuple[Scope, Receive]:
-        """(scope, receive) of the same request with another body, without some headers."""
-        left_out = drop | {b"content-length", b"transfer-encoding"}
-        kept = [(k, v) for k, v in self.scope["headers"] if k.lower() not in left_out]
+    def with_body(self, body: bytes, keep: frozenset[bytes]) -> tuple[Scope, Receive]:
+        """(scope, receive) of the same request with another body, and of its headers these alone,
+        in small letters."""
+        kept = [(k, v) for k, v in self.scope["headers"] if k.lower() in keep]
         scope = {**self.scope, "headers": [*kept, (b"content-length", str(len(body)).encode())]}
         sent = False
 

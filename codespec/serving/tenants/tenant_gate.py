@@ -43,12 +43,13 @@ PASSED = (
     ("POST", "/detokenize"),
     ("POST", "/tokenize"),
 )
-"""Requests that the engine gets as they are; they reach no request of anybody."""
+"""Requests that the engine gets with the body that they have; they reach no request of anybody."""
 WRITTEN = ("/v1/chat/completions", "/v1/completions")
 """Routes whose bodies are rewritten. Any other one is not there."""
 USED_S = 60.0
 """Seconds between two notes that a workspace is in use."""
-_NOT_PASSED = frozenset((WORKSPACE_HEADER, FILE_HEADER, b"authorization"))
+_KEPT_HEADERS = frozenset((b"accept", b"content-type", b"host", b"user-agent"))
+"""Headers that the engine gets. Others may say what is dropped of bodies, such as a priority."""
 _MOST_USED = 4096
 
 
@@ -134,7 +135,7 @@ class Gate:
                 raise AnswerError(503, "the server takes no workspaces yet")
             await self._desk.routes.answer(exchange, tenant)
         elif asked in PASSED:
-            await self._app(exchange.scope, exchange.receive, exchange.send)
+            await self._pass(exchange, await exchange.body(BODY_BYTES))
         elif exchange.method == "POST" and exchange.path in WRITTEN:
             await self._complete(exchange, tenant)
         else:
@@ -148,7 +149,10 @@ class Gate:
         except FieldsError as e:
             raise AnswerError(400, str(e)) from None
         self._desk.use(origin)
-        scope, receive = exchange.with_body(body, _NOT_PASSED)
+        await self._pass(exchange, body)
+
+    async def _pass(self, exchange: TenantExchange, body: bytes) -> None:
+        scope, receive = exchange.with_body(body, _KEPT_HEADERS)
         await self._app(scope, receive, exchange.send)
 
 
