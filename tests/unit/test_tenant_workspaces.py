@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import threading
+import time
 import zlib
 from pathlib import Path
 
@@ -13,8 +14,10 @@ import pytest
 
 from codespec.backends.remote.token_batches import (
     MOST_BATCH_BYTES,
+    MOST_PARTS,
     BatchError,
     batches,
+    is_sendable,
     key_of,
     packed,
     state_of,
@@ -220,6 +223,38 @@ def test_a_key_deletes_all_that_it_sent(server):
     assert server.forgotten[1:] == [(tenant_id("red"), opaque("two"))]
 
 
+def test_a_disk_that_deletes_nothing_is_told_of(server, monkeypatch):
+    server.share("w", {"a": "one\n"})
+
+    def stays(folder: Path, ignore_errors: bool = False) -> None:
+        if not ignore_errors:
+            raise PermissionError(13, "Permission denied")
+
+    for path in (f"/codespec/workspaces/{opaque('w')}", "/codespec/workspaces"):
+        with monkeypatch.context() as patched:
+            patched.setattr("codespec.serving.tenants.tenant_store.shutil.rmtree", stays)
+            status, said = server.ask("DELETE", path)
+        assert status == 507
+        assert "Permission denied" in said["error"]["message"]
+        assert server.state("w")["n_files"] == 1
+
+
+def test_requests_of_one_tenant_do_not_hold_up_those_of_others(server):
+    routes = server.desk.routes
+    with routes._store.of(tenant_id("red")):  # as one of its requests that takes long
+        threads = [
+            threading.Thread(target=server.send, args=(contents(f"{i}\n"),)) for i in range(3)
+        ]
+        for thread in threads:
+            thread.start()
+        n_bytes = sum(len(packed(contents(f"{i}\n"))) for i in range(3))
+        while server.desk.bodies._held[tenant_id("red")] < n_bytes:
+            time.sleep(0.005)
+        assert server.missing({}, BLUE) == []
+    for thread in threads:
+        thread.join()
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="profiles are private there")
 def test_what_was_sent_is_readable_by_the_server_alone(server):
     server.share("w", {"a": "one\n"})
@@ -256,8 +291,14 @@ def test_a_tenant_has_a_quota_of_tokens(tmp_path):
         assert "10,000 tokens" in said["error"]["message"]
 
 
-def test_pending_contents_have_the_same_quota_and_end(tmp_path, monkeypatch):
-    with tenant_server(tmp_path, max_tokens=10_000) as server:
+def test_many_small_files_are_as_many_tokens_as_they_have(tmp_path):
+    texts = {f"{i}.py": f"{i:02}" for i in range(60)}
+    with tenant_server(tmp_path, max_tokens=300) as server:
+        assert server.share("w", texts)["n_tokens"] == 120
+
+
+def test_pending_contents_have_the_same_quotas_and_end(tmp_path, monkeypatch):
+    with tenant_server(tmp_path, max_files=9) as server:
         statuses = [server.send(contents(f"{i}"))[0] for i in range(12)]
         assert statuses == [200] * 9 + [413] * 3
         assert server.send(contents("blue's"), BLUE)[0] == 200
@@ -329,6 +370,10 @@ def test_batches_are_bounded_and_hold_each_content_whole():
 
 def test_a_file_that_no_server_takes_is_left_out():
     assert list(batches(contents("x" * (MOST_BATCH_BYTES // 8 + 1)).items())) == []
+    parts = [np.array([97], np.int32)] * (MOST_PARTS + 1)
+    assert list(batches([(key_of(parts), parts)])) == []
+    assert not is_sendable(parts)
+    assert is_sendable(parts[1:])
 
 
 def test_a_key_tells_parts_apart():

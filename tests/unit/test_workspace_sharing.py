@@ -134,8 +134,19 @@ def test_a_large_list_is_sent_in_pieces(server, workspace, monkeypatch):
         upload = WorkspaceUpload(client, session_of(str(workspace.root)))
         upload.bring(opened(workspace))
         assert upload.is_there()
+        (said,) = server.ask("GET", "/codespec/workspaces")[1]["workspaces"]
+        assert said["n_files"] == 20
+        for i in range(18):
+            (workspace.root / f"m{i}.py").unlink()
+        workspace.write("m18.py", "changed = 1\n")
+        client.bodies.clear()
+        upload.bring(opened(workspace))
+        assert upload.is_there()
+        for body in client.bodies:
+            if isinstance(body, dict) and "gone" in body:
+                assert len(body["gone"]) + len(body["files"]) <= 7
     (said,) = server.ask("GET", "/codespec/workspaces")[1]["workspaces"]
-    assert said["n_files"] == 20
+    assert said["n_files"] == 2
 
 
 def test_a_workspace_beyond_the_quota_is_refused(tmp_path, workspace):
@@ -256,6 +267,12 @@ def test_a_file_elsewhere_is_not_named(server, tmp_path, monkeypatch):
     with closing(WorkspaceSharing(Sent(server), TOKENIZER.hash)) as sharing:
         assert sharing.headers(str(tmp_path / "w"), "/etc/passwd") == {}
         assert sharing.headers("", "/etc/passwd") == {}
+
+        def on_another_drive(path: str, start: str) -> str:
+            raise ValueError("path is on mount 'D:', start on mount 'C:'")
+
+        monkeypatch.setattr("os.path.relpath", on_another_drive)
+        assert sharing.headers(str(tmp_path / "w"), str(tmp_path / "w" / "a")) == {}
 
 
 def test_it_is_off_unless_the_users_own_settings_say_so(tmp_path: Path) -> None:

@@ -83,8 +83,7 @@ class ServerClient:
         headers: Mapping[str, str] = _NONE,
     ) -> ServerAnswer:
         """A whole answer, of any status. body: bytes as they are, else it becomes JSON; None for
-        a GET. headers: sent beside
-        those of every request.
+        a GET. headers: sent beside those of every request.
 
         Raises: ServerError, AbandonedError.
         """

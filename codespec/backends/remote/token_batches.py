@@ -106,9 +106,9 @@ def batches(contents: Iterable[tuple[str, Sequence[Tokens]]]) -> Iterable[dict[s
     batch: dict[str, list[Tokens]] = {}
     n_bytes = 0
     for key, parts in contents:
-        size = _ID_BYTES * sum(map(len, parts))
-        if 2 * size > MOST_BATCH_BYTES or len(parts) > MOST_PARTS:
+        if not is_sendable(parts):
             continue
+        size = _ID_BYTES * sum(map(len, parts))
         if batch and n_bytes + size > BATCH_BYTES:
             yield batch
             batch, n_bytes = {}, 0
@@ -116,6 +116,12 @@ def batches(contents: Iterable[tuple[str, Sequence[Tokens]]]) -> Iterable[dict[s
         n_bytes += size
     if batch:
         yield batch
+
+
+def is_sendable(parts: Sequence[Tokens]) -> bool:
+    """True for a content that servers take: it has tokens, and fits into a batch."""
+    n_bytes = _ID_BYTES * sum(map(len, parts))
+    return 0 < 2 * n_bytes <= MOST_BATCH_BYTES and len(parts) <= MOST_PARTS
 
 
 def state_of(files: Mapping[str, str]) -> str:

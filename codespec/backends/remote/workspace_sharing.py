@@ -123,7 +123,10 @@ class WorkspaceSharing:
 
     def _look(self, one: _Shared) -> None:
         now = self._clock()
-        if now - one.used_s > UNUSED_S or now < one.due_s:
+        if now - one.used_s > UNUSED_S:
+            one.index = None  # opened again with its next request
+            return
+        if now < one.due_s:
             return
         try:
             self._keep(one, now)
@@ -178,5 +181,8 @@ class WorkspaceSharing:
 
 def _file_in(root: str, path: str) -> str:
     """The opaque id of a file; "" for one outside the workspace."""
-    inside = os.path.relpath(os.path.realpath(path), root).replace(os.sep, "/")
+    try:
+        inside = os.path.relpath(os.path.realpath(path), root).replace(os.sep, "/")
+    except ValueError:  # on another drive (Windows)
+        return ""
     return "" if inside.startswith("../") else files_of(root, [inside]).get(inside, "")

@@ -15,9 +15,9 @@ from codespec.backends.remote.connection import ServerAnswer, ServerClient
 from codespec.backends.remote.failures import ServerError, ServerFailure, of_status
 from codespec.backends.remote.server_session import HEADER, files_of
 from codespec.backends.remote.token_batches import (
-    MOST_BATCH_BYTES,
     PROTOCOL,
     batches,
+    is_sendable,
     key_of,
     packed,
     state_of,
@@ -29,7 +29,6 @@ _ASK_S = 30.0
 _MOST_KEYS = 50_000
 """Most keys of a question, and files of a change."""
 _MOST_TRIES = 4
-_ID_BYTES = 4
 
 T = TypeVar("T")
 
@@ -139,8 +138,7 @@ class WorkspaceUpload:
         for path, own in of_index.items():
             if own not in self._keys:
                 parts = index.content(own)
-                n_bytes = _ID_BYTES * sum(map(len, parts))
-                self._keys[own] = key_of(parts) if 0 < 2 * n_bytes <= MOST_BATCH_BYTES else ""
+                self._keys[own] = key_of(parts) if is_sendable(parts) else ""
             if path in names and self._keys[own]:
                 yield names[path], self._keys[own]
 
@@ -171,22 +169,19 @@ class WorkspaceUpload:
         """Tell the server what changed. Returns: False where it is in another state than was
         thought, or lacks a content: to be tried again."""
         changed = {file: key for file, key in files.items() if self._there.get(file) != key}
-        gone = [file for file in self._there if file not in files]
-        for some in _in_pieces([*changed]) or [[]]:
-            body = {
-                "base": state_of(self._there),
-                "files": {file: changed[file] for file in some},
-                "gone": gone,
-            }
+        left = [file for file in self._there if file not in files]
+        for some in _in_pieces([*left, *changed]) or [[]]:
+            new = {file: changed[file] for file in some if file in changed}
+            gone = [file for file in some if file not in changed]
+            body = {"base": state_of(self._there), "files": new, "gone": gone}
             answer = self._ask(self._route, body)
             if answer.status == 409:
                 self._send(index, self._decoded(answer, _Conflict).missing or [])
                 return False
             state = self._decoded(answer, _State).state
-            self._there.update(body["files"])  # pyright: ignore[reportArgumentType, reportCallIssue]
+            self._there.update(new)
             for file in gone:
                 del self._there[file]
-            gone = []
             if state != state_of(self._there):
                 return False
         return True

@@ -22,6 +22,6 @@ class TenantSettings(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw
     max_tokens: _Millions = 50_000_000
     """Most tokens of all workspaces of a tenant, about 5.4 bytes on disk each."""
     max_files: _Several = 200_000
-    """Most files of a workspace."""
+    """Most files of a workspace, and most contents that no workspace lists yet."""
     max_workspaces: _Several = 64
     """Most workspaces; one more takes the place of the one that was used least recently."""

@@ -32,8 +32,6 @@ from codespec.types import Tokens
 PENDING = "pending"
 PENDING_S = 3600.0
 """Seconds after which a content that no workspace lists is deleted."""
-_LEAST_FILE_BYTES = 4096
-"""Bytes that a pending content counts at least, as a file takes a block."""
 _ID_BYTES = 4
 
 
@@ -109,11 +107,14 @@ class TenantFolder:
         """Keep contents until a workspace lists them. Raises: QuotaError, OSError."""
         private_folder(self._folder)
         folder = private_folder(self._folder / PENDING)
-        n_bytes = sum(self._pending().values())
+        pending = self._pending()
+        n_bytes = sum(pending.values())
         for key, parts in contents.items():
             raw = msgspec.msgpack.encode([part.tobytes() for part in parts])
-            n_bytes += max(_LEAST_FILE_BYTES, len(raw))
-            if n_bytes > _ID_BYTES * self._settings.max_tokens:
+            n_bytes += len(raw) - pending.get(key, 0)
+            pending[key] = len(raw)
+            is_long = n_bytes > _ID_BYTES * self._settings.max_tokens
+            if is_long or len(pending) > self._settings.max_files:
                 raise QuotaError(
                     "too many contents that no workspace lists", "Open their workspace first."
                 )
@@ -150,14 +151,14 @@ class TenantFolder:
         return self._state(workspace)
 
     def delete(self, workspace: str) -> None:
-        """Delete a workspace. Contents of others stay."""
-        shutil.rmtree(self._folder / workspace, ignore_errors=True)
+        """Delete a workspace. Contents of others stay. Raises: OSError."""
+        _remove(self._folder / workspace)
         self._forget([workspace])
 
     def delete_all(self) -> None:
-        """Delete all that the tenant sent."""
+        """Delete all that the tenant sent. Raises: OSError."""
         names = list(self._workspaces())
-        shutil.rmtree(self._folder, ignore_errors=True)
+        _remove(self._folder)
         self._forget(names)
 
     # ---- on disk
@@ -196,7 +197,7 @@ class TenantFolder:
                 if info.st_mtime < before_s:
                     file.unlink(missing_ok=True)
                 else:
-                    found[file.name] = max(_LEAST_FILE_BYTES, info.st_size)
+                    found[file.name] = info.st_size
         return found
 
     def _read_pending(self, key: str) -> list[Tokens] | None:
@@ -353,6 +354,13 @@ class TenantStore:
 def workspace_store(folder: Path, tenant: str, workspace: str, tokenizer_hash: str) -> Store:
     """The index of a tenant's workspace."""
     return Store(f"/{tenant}/{workspace}", tokenizer_hash, folder / tenant / workspace)
+
+
+def _remove(folder: Path) -> None:
+    """Delete a folder, if there is one. Raises: OSError where something of it stays."""
+    shutil.rmtree(folder, ignore_errors=True)  # a worker may write its note of use meanwhile
+    if folder.exists():
+        shutil.rmtree(folder)
 
 
 def _n_tokens(segments: Iterable[SegmentEntry]) -> int:

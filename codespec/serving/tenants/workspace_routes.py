@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections import defaultdict
 from collections.abc import Callable
 from typing import Annotated, Any, TypeVar
 
@@ -42,9 +43,9 @@ from codespec.serving.tenants.tenant_store import (
 
 ROOT = "/codespec/"
 MOST_KEYS = 100_000
-"""Most keys of one question, and files of one change."""
+"""Most keys of one question."""
 _AT_ONCE = 2
-"""Most of these requests at work; the others wait."""
+"""Most of these requests at work, of one tenant one; the others wait."""
 _ONE = re.compile("/codespec/workspaces/([0-9a-f]{32})")
 
 T = TypeVar("T")
@@ -78,6 +79,7 @@ class WorkspaceRoutes:
             "max_files": settings.max_files,
         }
         self._turns = asyncio.Semaphore(_AT_ONCE)
+        self._turns_of = defaultdict[str, asyncio.Lock](asyncio.Lock)
 
     async def answer(self, exchange: TenantExchange, tenant: str) -> None:
         """Answer a request of a tenant. Raises: AnswerError."""
@@ -123,7 +125,7 @@ class WorkspaceRoutes:
             with self._store.of(tenant) as folder:
                 return work(folder)
 
-        async with self._turns:
+        async with self._turns_of[tenant], self._turns:
             try:
                 return await asyncio.to_thread(done)
             except (BatchError, ContentError) as e:
@@ -138,7 +140,7 @@ class WorkspaceRoutes:
                 raise AnswerError(503, str(e)) from None
             except OSError as e:
                 why = e.strerror or type(e).__name__
-                raise AnswerError(507, f"the server cannot keep it: {why}") from None
+                raise AnswerError(507, f"the server's disk does not do that: {why}") from None
 
 
 def _decoded(body: bytes, kind: type[T]) -> T:
