@@ -18,7 +18,7 @@ from statistics import median
 from rich.console import Console
 from rich.table import Table
 
-from codespec.errors import CodespecError
+from codespec.errors import CodespecError, InputError
 
 from .. import plots
 from ..history import History, Hunk
@@ -177,8 +177,12 @@ def plot_of(of_ways: Mapping[str, Capacity], most: int, n_seeds: int) -> str:
 
 
 def hunks_of(root: Path, until: str = "HEAD") -> list[Hunk]:
+    """Hunks of the history, oldest first, at least one. Raises: InputError."""
     commits = History(root).commits(_N_COMMITS, until)
-    return [hunk for commit in commits for hunk in commit.hunks]
+    hunks = [hunk for commit in commits for hunk in commit.hunks]
+    if not hunks:
+        raise InputError(f"{root}: nothing to type in its history", "Give a clone with history.")
+    return hunks
 
 
 def main() -> int:
@@ -190,7 +194,7 @@ def main() -> int:
     parser.add_argument("--seconds", type=float, default=30.0)
     parser.add_argument("--local", type=float, default=LOCAL, help="share of keys answered in view")
     parser.add_argument("--people", type=int, nargs="*", default=[1, 2, 4], help="of check")
-    parser.add_argument("--plot", type=Path, help="write p95 by people as SVG")
+    parser.add_argument("--plot", type=Path, help="write the shares answered by people as SVG")
     given = parser.parse_args()
     if given.command not in ("", "check"):
         given.root, given.command = Path(given.command), ""
