@@ -202,7 +202,8 @@ def test_questions_that_are_none_are_refused(server, body):
 @pytest.mark.parametrize(
     "body",
     [b"", b"[]", {"files": [["a", "b"]]}, {"files": {"a": "b"}}, {"files": {"a" * 32: "../x"}},
-     {"files": {"../" + "a" * 29: "a" * 32}}, {"gone": ["x"]}, {"root": "/etc"}, {"base": 1}],
+     {"files": {"../" + "a" * 29: "a" * 32}}, {"files": {"a" * 32 + "\n": "a" * 32}},
+     {"gone": ["x"]}, {"gone": ["a" * 32 + "\n"]}, {"root": "/etc"}, {"base": 1}],
 )  # fmt: skip
 def test_changes_that_are_none_are_refused(server, body):
     path = f"/codespec/workspaces/{opaque('w')}"

@@ -21,7 +21,7 @@ from codespec.types import Tokens
 
 PROTOCOL = 1
 """Version of the routes and of the form of batches."""
-KEY_PATTERN = "^[0-9a-f]{32}$"
+KEY_PATTERN = r"\A[0-9a-f]{32}\Z"
 MOST_PARTS = 10_000
 """Most parts of a content, which are the selected spans of a file."""
 BATCH_BYTES = 2 << 20
