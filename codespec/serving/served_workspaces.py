@@ -103,8 +103,13 @@ class ServedWorkspaces:
         return index.segments(contents=own_copies(index, document))
 
     def calibration(self, workspace: str) -> Calibration:
-        """The calibration of a workspace; all that are unknown share one."""
-        name = workspace if workspace in self._roots or self._is_of_tenant(workspace) else ""
+        """The calibration of a workspace. Those of a tenant whose index is not open share one, as
+        requests may name any; so do all that are of nobody."""
+        name = ""
+        if workspace in self._roots or workspace in self._of_tenants:
+            name = workspace
+        elif self._tenants is not None and (named := _OF_TENANT.fullmatch(workspace)):
+            name = f"{named[1]}/"
         known = self._calibrations.pop(name, None)
         if known is None:
             start = self._start.state(source_names())
@@ -123,9 +128,6 @@ class ServedWorkspaces:
         if known is None:
             known = self._indexes[workspace] = WorkspaceIndex.open(root, self._hash)
         return known
-
-    def _is_of_tenant(self, workspace: str) -> bool:
-        return self._tenants is not None and _OF_TENANT.fullmatch(workspace) is not None
 
     def _index_of_tenant(self, workspace: str) -> WorkspaceIndex | None:
         named = _OF_TENANT.fullmatch(workspace)

@@ -18,7 +18,7 @@ from codespec.serving.tenants.tenant_settings import TenantSettings
 from codespec.serving.vllm_drafter import VARIABLE, settings_from
 from codespec.serving.vllm_endpoint import EndpointPlugin
 from codespec.serving.vllm_worker import DrafterWorker
-from tests.tenants import BLUE, TOKENIZER, TenantServer, opaque, tenant_server
+from tests.tenants import BLUE, RED, TOKENIZER, TenantServer, opaque, tenant_server
 
 ALONE = "def measure_everything(table, chair):\n    return table.legs + chair.legs\n"
 SHARED = "class Shared:\n    def both_have_it(self, number):\n        return self.value - number\n"
@@ -113,9 +113,18 @@ def test_a_workspace_that_is_forgotten_leaves_nothing_in_memory(server, worker):
     assert name not in worker.workspaces._calibrations
 
 
-def test_what_is_learned_is_a_tenants_own(worker):
+def test_what_is_learned_is_a_tenants_own(server, worker):
     names = [f"{tenant_id(t)}/{w}" for t in ("red", "blue") for w in ("", opaque("w"))]
-    assert len({id(worker.workspaces.calibration(name)) for name in names}) == 4
+
+    def n_calibrations() -> int:
+        return len({id(worker.workspaces.calibration(name)) for name in names})
+
+    # Whoever makes up names of workspaces takes no room from others.
+    assert n_calibrations() == 2
+    for key, tenant in ((RED, "red"), (BLUE, "blue")):
+        server.share("w", {"a.py": ALONE}, key)
+        worker.draft(tenant, "w", "x = 1\ndef measure_every")
+    assert n_calibrations() == 4
 
 
 def test_few_workspaces_are_open_at_once(server, worker, monkeypatch):
