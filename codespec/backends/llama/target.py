@@ -41,8 +41,8 @@ from codespec.types import NO_DRAFT, Draft, ModelInfo, Tokens
 # Python for every node of its graph would cost more than it could save.
 MIN_ABORTABLE = 32
 
-# States of fewer tokens are not saved, and one that saves half as many is not restored. Saving and
-# restoring takes as long as a pass over one or two tokens.
+# States of fewer tokens are not saved, and one that saves fewer than half as many is not restored.
+# Saving and restoring takes as long as a pass over one or two tokens.
 _WORTH_SAVING = 16
 # Where the KV cache cannot roll back, a checkpoint is made at the last multiple of so many prompt
 # tokens: after an edit or a rejection tokens are recomputed from there.
