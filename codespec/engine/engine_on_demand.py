@@ -86,7 +86,8 @@ class EngineOnDemand(Generic[_E]):
             and file == self._tried_with
             and self._clock() < self._retry_at_s
         ):
-            raise self.failure
+            # Else it would keep the frames of each request that it is raised for.
+            raise self.failure.with_traceback(None)
         self._tried_with = file
         loading: Future[_E] = Future()
 

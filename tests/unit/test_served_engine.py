@@ -13,10 +13,11 @@ from codespec.backends.remote import failures
 from codespec.backends.remote.failures import ServerFailure
 from codespec.config import load_settings
 from codespec.engine import served
+from codespec.engine.engine_on_demand import EngineOnDemand
 from codespec.engine.local import LocalEngine
 from codespec.engine.served import OPEN_AGAIN_S, UNUSED_S, ServedEngine
 from codespec.engine.turns import in_one_turn
-from codespec.errors import ConfigError
+from codespec.errors import ConfigError, ModelError
 from codespec.next_edit import NextEditRequest, NoNextEdit
 from codespec.reasons import NoSuggestion
 from codespec.requests import CompletionRequest
@@ -49,6 +50,21 @@ class Clock:
 @pytest.fixture
 def clock() -> Clock:
     return Clock()
+
+
+def test_an_engine_that_could_not_be_built_keeps_nothing_of_the_requests(clock: Clock) -> None:
+    def build() -> LocalEngine:
+        raise ModelError("it does not fit", "Name a smaller one.")
+
+    engine = EngineOnDemand(build, clock=clock)
+    assert engine.ready() is None
+    engine.wait()
+    lengths = list[int]()
+    for _ in range(4):
+        with pytest.raises(ModelError) as raised:
+            engine.ready()
+        lengths.append(len(raised.traceback))
+    assert len({*lengths[1:]}) == 1
 
 
 Opened = tuple[ServedEngine, ScriptedServer]

@@ -192,6 +192,17 @@ def test_one_request_tries_it_and_the_others_do_not_wait() -> None:
     assert breaker.trouble == ""
 
 
+def test_an_open_circuit_keeps_nothing_of_the_requests() -> None:
+    breaker = CircuitBreaker(Clock())
+    breaker.failed(ServerError(F.BROKEN))
+    lengths = list[int]()
+    for _ in range(3):
+        with pytest.raises(ServerError) as raised:
+            breaker.enter()
+        lengths.append(len(raised.traceback))
+    assert len({*lengths}) == 1
+
+
 def test_pauses_have_an_end() -> None:
     clock = Clock()
     breaker = CircuitBreaker(clock)

@@ -162,7 +162,8 @@ class CircuitBreaker:
             if self._pause is None or self._error is None:
                 return
             if self._pause.is_tried or self._clock() < self._pause.until_s:
-                raise self._error
+                # Else it would keep the frames of each request that it is raised for.
+                raise self._error.with_traceback(None)
             self._pause.is_tried = True
 
     def heard(self) -> None:
