@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from codespec.serving.tenants.content_check import ContentCheck
-from codespec.serving.tenants.tenant_gate import Gate, GateDesk, desk_of
+from codespec.serving.tenants.tenant_gate import Gate, GateDesk
+from codespec.serving.tenants.tenant_keys import TenantKeys
 from codespec.serving.tenants.tenant_store import TenantStore
 from codespec.serving.tenants.workspace_routes import WorkspaceRoutes
 from codespec.serving.tokenizer_file import TokenizerFile
@@ -49,7 +50,7 @@ class EndpointPlugin:
         if self._settings.tenants is None:
             log.info("codespec: no tenants are named: anybody may send requests")
             return
-        self._desk = desk_of(self._settings.tenants.keys)
+        self._desk = GateDesk(TenantKeys(Path(self._settings.tenants.keys)))
         app.add_middleware(Gate, desk=self._desk)
 
     async def init_state(self, engine_client: Any, state: Any, args: Namespace) -> None:

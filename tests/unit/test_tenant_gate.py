@@ -15,7 +15,6 @@ import pytest
 from codespec.errors import ConfigError
 from codespec.serving.tenants.request_fields import FieldsError, RequestOrigin, rewritten
 from codespec.serving.tenants.tenant_exchange import HeldBodies
-from codespec.serving.tenants.tenant_gate import desk_of
 from codespec.serving.tenants.tenant_keys import TenantKeys, tenant_id
 from tests.tenants import BLUE, RED, TenantServer, opaque, tenant_server
 
@@ -284,15 +283,13 @@ def test_a_file_of_keys_that_was_spoilt_lets_nobody_in(tmp_path, caplog):
 )  # fmt: skip
 def test_wrong_files_of_keys_stop_the_start(tmp_path, text):
     with pytest.raises(ConfigError) as e:
-        desk_of(str(keys_in(tmp_path, text)))
+        TenantKeys(keys_in(tmp_path, text))
     assert RED not in str(e.value)
 
 
 def test_a_file_of_keys_that_is_not_there_stops_the_start(tmp_path):
     with pytest.raises(ConfigError, match="cannot read"):
-        desk_of(str(tmp_path / "none"))
-    with pytest.raises(ConfigError, match="whole path"):
-        desk_of("keys")
+        TenantKeys(tmp_path / "none")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="profiles are private there")

@@ -9,9 +9,7 @@ from __future__ import annotations
 import hmac
 import secrets
 import time
-from pathlib import Path
 
-from codespec.errors import ConfigError
 from codespec.limits import BODY_BYTES, HTTP_BODIES_BYTES
 from codespec.serving.tenants.request_fields import (
     FILE_HEADER,
@@ -54,10 +52,7 @@ _MOST_USED = 4096
 
 
 class GateDesk:
-    """State of the gate, which its middleware shares with who opens it.
-
-    Raises: ConfigError for keys that cannot be used.
-    """
+    """State of the gate, which its middleware shares with who opens it."""
 
     def __init__(self, keys: TenantKeys) -> None:
         self.keys = keys
@@ -154,11 +149,3 @@ class Gate:
     async def _pass(self, exchange: TenantExchange, body: bytes) -> None:
         scope, receive = exchange.with_body(body, _KEPT_HEADERS)
         await self._app(scope, receive, exchange.send)
-
-
-def desk_of(keys: str) -> GateDesk:
-    """A desk with the keys of a file. Raises: ConfigError."""
-    path = Path(keys).expanduser()
-    if not path.is_absolute():
-        raise ConfigError(f"tenants.keys: {keys} is no whole path", "Give the whole path.")
-    return GateDesk(TenantKeys(path))
