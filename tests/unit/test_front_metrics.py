@@ -17,6 +17,7 @@ from prometheus_client.openmetrics.parser import (
 from prometheus_client.parser import text_string_to_metric_families
 
 from codespec.config import Settings
+from codespec.daemon.async_client import AsyncClient
 from codespec.daemon.edit_figures import EditFigures
 from codespec.daemon.wire import StatusReport
 from codespec.errors import ConfigError
@@ -126,6 +127,12 @@ def test_the_page_has_all_of_them() -> None:
     page = (ROOT / "docs" / "http.md").read_text("utf-8")
     shown = re.findall(r"^\| `([\w:]+)` \| (\w+) \| (.+) \|$", page, re.M)
     assert shown == FrontMetrics().rows()
+
+
+@pytest.fixture(autouse=True)
+def _no_daemon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No front here starts one: it would outlive the tests."""
+    monkeypatch.setattr(AsyncClient, "connect", lambda _: None)
 
 
 class Asked:

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from codespec.config import HttpSettings, Settings
+from codespec.daemon.async_client import AsyncClient
 from codespec.errors import ConfigError
 from codespec.http.access import Access, KeyRefused, is_loopback, read_named_keys
 from codespec.http.dialects.registry import route_of
@@ -39,6 +40,12 @@ def test_loopback(host: str) -> None:
 @pytest.mark.parametrize("host", ["", "0.0.0.0", "::", "192.168.0.1", "localhost.example", "1"])
 def test_not_loopback(host: str) -> None:
     assert not is_loopback(host)
+
+
+@pytest.fixture(autouse=True)
+def _no_daemon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No front here starts one: it would outlive the tests."""
+    monkeypatch.setattr(AsyncClient, "connect", lambda _: None)
 
 
 KEY = "a" * 32
