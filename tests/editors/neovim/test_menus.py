@@ -91,9 +91,9 @@ def count_accepted(editor: Editor) -> None:
 
 @pytest.mark.parametrize("menu", sorted(ASK))
 def test_a_source_answers_as_its_menu_reads(
-    newest: Neovim, desk: Desk, start: Start, menu: str
+    neovim: Neovim, desk: Desk, start: Start, menu: str
 ) -> None:
-    editor = start(newest, desk, f"ghost_text='none', {PATIENT}")
+    editor = start(neovim, desk, f"ghost_text='none', {PATIENT}")
     editor.open(desk.file("a.py", CODE))
     editor.wait_for_status("ready")
     editor.type("5Gccwith ope")
@@ -101,6 +101,7 @@ def test_a_source_answers_as_its_menu_reads(
     count_accepted(editor)
     editor.lua(ASK[menu])
     editor.wait_for(lambda: editor.lua("return found ~= nil and found.items[1] ~= nil"))
+    assert not editor.lua("return require('codespec').next()")
     assert not editor.read().ghost, "no ghost text beside the menu"
     item = editor.lua("return found.items[1]")
     assert item["filterText"].startswith("ope"), "found by the word at the cursor"
@@ -112,6 +113,7 @@ def test_a_source_answers_as_its_menu_reads(
     editor.lua(INSERT + TAKE[menu])
     assert editor.text == before.replace("with ope", f"with {item['textEdit']['newText']}", 1)
     assert n_accepted(editor) == 1
+    assert editor.messages == ""
 
 
 @pytest.mark.parametrize("name", sorted(SETUP))

@@ -23,15 +23,13 @@ end
 ---suggestions is one without a server.
 ---@param buf integer
 local function consider(buf)
-  local why = scope.why_not_served(buf)
-  if not own() then
-    why = scope.why_off(buf)
-  end
+  local is_builtin = config.current.ghost_text == 'builtin'
+  local why = is_builtin and scope.why_off(buf) or scope.why_not_served(buf)
   if why then
     client.detach(buf)
   else
     client.attach(buf)
-    if not own() then
+    if is_builtin then
       vim.lsp.inline_completion.enable(true, { bufnr = buf })
     end
   end

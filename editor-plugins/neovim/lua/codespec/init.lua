@@ -70,16 +70,22 @@ function M.accept_or(key)
   return is_snippet and '<Cmd>lua vim.snippet.jump(1)<CR>' or key
 end
 
+---@param step integer
+---@return boolean
+local function cycle(step)
+  return ready and config.current.ghost_text ~= 'none' and drawer().cycle(step)
+end
+
 ---Show the next of several suggestions; they are asked for the first time.
 ---@return boolean
 function M.next()
-  return ready and drawer().cycle(1)
+  return cycle(1)
 end
 
 ---Show the one before.
 ---@return boolean
 function M.previous()
-  return ready and drawer().cycle(-1)
+  return cycle(-1)
 end
 
 ---Hide the suggestion until the text changes. False if there is none.
