@@ -1,4 +1,4 @@
-"""Facts about well-known open code models, each from its maker's page or model card.
+"""Facts about well-known open code models, each with a page that states it.
 
 A fact that no source stated when it was looked up is None or "", and is said to be not known. Sizes
 are of the files named; where none is, they follow from the parameters. A file is downloaded only
