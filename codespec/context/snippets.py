@@ -19,6 +19,7 @@ from typing import NamedTuple
 import numpy as np
 
 from codespec.context.fim import other_files
+from codespec.system.files import relative
 from codespec.types import NO_TOKENS, ModelInfo, Snippet, Tokenizer, Tokens
 
 _HASH_COMMENTS = re.compile(r"\.(pyi?|rb|sh|pl|r|ya?ml|toml|cmake|mk|exs?|jl)", re.IGNORECASE)
@@ -125,4 +126,4 @@ def _as_comment(snippet: Snippet, mark: str, root: str) -> str:
 def _relative(path: str, root: str) -> str:
     if not (root and os.path.isabs(path)):  # a name that a client made up
         return path
-    return os.path.relpath(path, root).replace(os.sep, "/")
+    return relative(path, root).replace(os.sep, "/")

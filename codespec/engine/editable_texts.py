@@ -17,7 +17,7 @@ from codespec.index.selection import LeftOut, is_generated, why_not_by_name
 from codespec.limits import OPEN_CHARS
 from codespec.next_edit import NextEditRequest
 from codespec.rules.open_files import FolderSnapshot, OpenFileRules
-from codespec.system.files import FileState, state_of
+from codespec.system.files import FileState, relative, state_of
 
 MAX_DOCUMENTS = 64
 """Documents whose text is kept; those asked about least recently are dropped."""
@@ -186,7 +186,7 @@ class WorkspaceTexts:
 
 def _left_out(path: str, text: str, workspace: str) -> LeftOut | None:
     """Why nobody writes this file by hand, by its name and its first lines."""
-    name = os.path.relpath(path, workspace) if workspace else path
+    name = relative(path, workspace) if workspace else path
     head = text[:_HEAD_CHARS].encode("utf-8", "replace")
     return why_not_by_name(name.replace(os.sep, "/")) or (
         LeftOut.GENERATED if is_generated(head) else None

@@ -37,6 +37,7 @@ from codespec.next_edit import NextEditRequest, NextEdits, NoNextEdit
 from codespec.requests import CompletionRequest, Paused
 from codespec.suggest.edited import fits
 from codespec.suggest.strangers import Knows
+from codespec.system.files import relative
 from codespec.types import Tokenizer, Tokens
 
 _E = TypeVar("_E", bound="PromptEngine")
@@ -213,7 +214,7 @@ def _document(
 
     def name(path: str) -> str:
         root = request.workspace or os.path.dirname(request.path)
-        return os.path.relpath(path, root).replace(os.sep, "/")
+        return relative(path, root).replace(os.sep, "/")
 
     return EditedDocument(
         name(request.path),

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from codespec.index.reader import WorkspaceIndex
 from codespec.index.walk import is_binary, read_file
 from codespec.syntax.text import normalise
-from codespec.system.files import FileState
+from codespec.system.files import FileState, relative
 
 MAX_FILE_BYTES = 1_000_000
 """Bytes of a file; longer ones are left out."""
@@ -99,7 +99,7 @@ class FileWords:
 
     def _holding(self, hashes: Sequence[int], near: str) -> list[str]:
         found = [path for key in self._contents(hashes) for path in self._paths[key]]
-        parts = PurePath(os.path.relpath(near, self._index.root)).parts if near else ()
+        parts = PurePath(relative(near, self._index.root)).parts if near else ()
 
         def distance(path: str) -> tuple[int, str]:
             there = PurePath(path).parts

@@ -12,6 +12,7 @@ from codespec.index.reader import WorkspaceIndex
 from codespec.rules.gitfiles import read_regular
 from codespec.rules.person_names import stands_in
 from codespec.syntax.text import normalise
+from codespec.system.files import relative
 from codespec.types import Tokenizer
 
 MAX_HEADERS = 256
@@ -48,7 +49,7 @@ def _stands_whole(text: str, index: WorkspaceIndex, tokenizer: Tokenizer) -> boo
 
 
 def _headers(index: WorkspaceIndex, near: str) -> Iterator[str]:
-    for path in _chosen(index.paths, os.path.relpath(near, index.root) if near else ""):
+    for path in _chosen(index.paths, relative(near, index.root) if near else ""):
         data = read_regular(os.path.join(index.root, path), follow=False, n_bytes=HEADER_BYTES)
         if data is not None:
             yield normalise(data.decode("utf-8", "replace"))

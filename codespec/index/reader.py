@@ -15,7 +15,7 @@ from codespec.errors import IndexCorruptError
 from codespec.index.store import RULES, Manifest, SegmentEntry, Store
 from codespec.index.symbol_file import SymbolFile, hash_of
 from codespec.native import MAX_DEPTH, DamagedSegmentError, Proposal, Segment, SuffixAutomaton
-from codespec.system.files import FileState
+from codespec.system.files import FileState, relative
 from codespec.types import NO_TOKENS, Tokens
 
 _CHECKED_BLOCKS = 256
@@ -387,4 +387,4 @@ class WorkspaceIndex:
 
     def _relative(self, path: str) -> str:
         absolute = os.path.realpath(os.path.join(self._store.root, path))
-        return os.path.relpath(absolute, self._store.root).replace(os.sep, "/")
+        return relative(absolute, self._store.root).replace(os.sep, "/")

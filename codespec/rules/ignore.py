@@ -38,6 +38,7 @@ from codespec.rules.gitfiles import (
 from codespec.rules.gitignore import RuleSet
 from codespec.rules.restrictions import RESTRICTIONS_FILE, parse_restrictions
 from codespec.rules.secrets import SECRET_FOLDERS, secret_name
+from codespec.system.files import relative
 
 MAX_DEPTH = 100
 """Most folders below the workspace's root; anything deeper is not looked at."""
@@ -259,7 +260,7 @@ class IgnoreRules:
         return self._limits_at(path).edits
 
     def _limits_at(self, path: str | os.PathLike[str]) -> _Limits:
-        below = os.path.relpath(os.path.realpath(path), self.root) if path else ""
+        below = relative(os.path.realpath(path), self.root) if path else ""
         parts = tuple(below.split(os.sep)[:-1])
         return self._limits_of(() if os.pardir in parts[:1] else parts[:MAX_DEPTH])
 

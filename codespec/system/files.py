@@ -1,4 +1,4 @@
-"""Atomic replacement of files, and detection of it."""
+"""Names of files as a folder has them, atomic replacement of files, and detection of it."""
 
 from __future__ import annotations
 
@@ -10,6 +10,15 @@ from typing import TypeAlias
 from codespec.system.folders import private_opener
 
 FileState: TypeAlias = tuple[int, int, int] | None
+
+
+def relative(path: str, root: str) -> str:
+    """`os.path.relpath`. Of a path on another drive than the root (Windows), one that leads out of
+    the root."""
+    try:
+        return os.path.relpath(path, root)
+    except ValueError:
+        return os.path.join(os.pardir, os.path.splitdrive(path)[1].lstrip("/\\"))
 
 
 def state_of(path: str | os.PathLike[str]) -> FileState:

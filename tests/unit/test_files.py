@@ -1,12 +1,15 @@
 from __future__ import annotations
 
 import errno
+import ntpath
 import os
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
-from codespec.system.files import write_atomically
+from codespec.system import files
+from codespec.system.files import relative, write_atomically
 
 
 def test_a_file_is_replaced_as_a_whole_or_not_at_all(
@@ -28,3 +31,21 @@ def test_a_file_is_replaced_as_a_whole_or_not_at_all(
     assert error.value.filename == str(path), "the next step needs it"
     assert path.read_bytes() == b"whole"
     assert os.listdir(path.parent) == ["state.json"]
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        (r"C:\w\src\a.py", r"src\a.py"),
+        (r"c:\W\a.py", "a.py"),
+        (r"C:\other\a.py", r"..\other\a.py"),
+        (r"D:\w\src\a.py", r"..\w\src\a.py"),
+        (r"\\server\share\a.py", r"..\a.py"),
+    ],
+)
+def test_a_file_on_another_drive_is_outside_of_a_folder(
+    path: str, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By Windows' own rules of paths, on every system."""
+    monkeypatch.setattr(files, "os", SimpleNamespace(path=ntpath, pardir=".."))
+    assert relative(path, r"C:\w") == name

@@ -15,6 +15,7 @@ from codespec.backends.generators import GeneratorFigures
 from codespec.backends.remote.inquiry import Inquiry, decoded
 from codespec.backends.remote.llama_cpp_server import LlamaCppServer
 from codespec.backends.remote.server_kind import Piece, Served, ServerRequest
+from codespec.system.files import relative
 from codespec.types import SourceStats
 
 
@@ -56,7 +57,7 @@ class OtherCodespec(LlamaCppServer):
         # One that it does not have would be refused; "" is none, where nothing is its first.
         if name not in asked.served.workspaces:
             return route, {**body, "workspace": ""}
-        path = os.path.relpath(asked.path, asked.workspace) if asked.path else ""
+        path = relative(asked.path, asked.workspace) if asked.path else ""
         inside = {} if path.startswith(os.pardir) or not path else {"path": path}
         return route, {**body, "workspace": name, **inside}
 

@@ -18,7 +18,7 @@ from codespec.backends.remote.failures import ServerError
 from codespec.backends.remote.server_session import files_of, session_of
 from codespec.backends.remote.workspace_upload import WorkspaceRefusedError, WorkspaceUpload
 from codespec.index.reader import WorkspaceIndex
-from codespec.system.files import FileState
+from codespec.system.files import FileState, relative
 
 log = logging.getLogger(__name__)
 
@@ -181,8 +181,5 @@ class WorkspaceSharing:
 
 def _file_in(root: str, path: str) -> str:
     """The opaque id of a file; "" for one outside the workspace."""
-    try:
-        inside = os.path.relpath(os.path.realpath(path), root).replace(os.sep, "/")
-    except ValueError:  # on another drive (Windows)
-        return ""
+    inside = relative(os.path.realpath(path), root).replace(os.sep, "/")
     return "" if inside.startswith("../") else files_of(root, [inside]).get(inside, "")

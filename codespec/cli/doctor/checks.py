@@ -28,6 +28,7 @@ from codespec.rules.ignore import IGNORE_FILES
 from codespec.rules.open_files import OpenFileRules
 from codespec.syntax.text import normalise
 from codespec.system import llama_place, programs
+from codespec.system.files import relative
 from codespec.system.folders import cache_dir, data_dir, log_dir, runtime_dir
 from codespec.usage.statistics import Stats
 
@@ -283,7 +284,7 @@ def rules(settings: Settings, workspace: Path, file: Path | None) -> Iterator[Fi
 def _why_not_indexed(file: Path, workspace: Path, max_file_bytes: int) -> str:
     """The reason why the index leaves out a file that no rule excludes, or ""."""
     real = os.path.realpath(file)
-    path = Path(os.path.relpath(real, os.path.realpath(workspace))).as_posix()
+    path = Path(relative(real, os.path.realpath(workspace))).as_posix()
     if not is_text_name(path):
         return LeftOut.NAME_NOT_UTF8.text
     loaded = read_file(real, max_file_bytes)
