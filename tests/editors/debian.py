@@ -38,7 +38,9 @@ def unpack(packages: list[str], folder: Path, suite: str = "") -> None:
         options["Dir::Etc::sourceparts"] = "-"
     get = ["apt-get", "-qq", *[f"-o{name}={value}" for name, value in options.items()]]
     run([*get, "update"])
-    run([*get, "install", "--yes", "--download-only", "--no-install-recommends", *packages])
+    # Those named are wanted here even where the system has them, too.
+    fetch = ["install", "--yes", "--download-only", "--reinstall", "--no-install-recommends"]
+    run([*get, *fetch, *packages])
     for archive in sorted((apt / "cache" / "archives").glob("*.deb")):
         run(["dpkg-deb", "-x", str(archive), str(folder)])
     shutil.rmtree(apt)
