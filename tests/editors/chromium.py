@@ -25,7 +25,7 @@ class Chromium:
 
 def install() -> Chromium:
     """Raises: Unavailable."""
-    packages = ["chromium", "fonts-dejavu-core"]
+    packages = ["chromium", "chromium-common", "fonts-dejavu-core"]
     root = cached(
         "chromium", [packages, debian, _FONTS, _build], lambda into: _build(packages, into)
     )
