@@ -92,10 +92,20 @@ def wheel(backend: str, cache: Path, pip: Sequence[str], say: Say) -> Path:
 
 def _place(backend: str, cache: Path) -> tuple[Path, list[str]]:
     """(folder of the wheel, CMake's flags)"""
-    flags = accelerators.flags(backend) + _without_amx()
+    flags = flags_here(backend)
+    return cache / "wheels" / f"llama-{VERSION}-{backend}-{key_of(flags)}", flags
+
+
+def flags_here(backend: str) -> list[str]:
+    """CMake's flags of llama.cpp for a backend on this machine."""
+    return accelerators.flags(backend) + _without_amx()
+
+
+def key_of(flags: Sequence[str]) -> str:
+    """Name for a build of llama.cpp with these flags: another one if anything differs that decides
+    what comes out."""
     parts = [VERSION, flags, platform.machine(), sys.platform, cpu(), _compiler()]
-    key = hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
-    return cache / "wheels" / f"llama-{VERSION}-{backend}-{key}", flags
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()[:16]
 
 
 def _build(

@@ -4,10 +4,7 @@ llama-cpp-python brings, as that package is built here."""
 from __future__ import annotations
 
 import hashlib
-import importlib.util
-import json
 import os
-import platform
 import shutil
 import socket
 import subprocess
@@ -20,13 +17,12 @@ import urllib.request
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
-from types import ModuleType
 
 from filelock import FileLock
 
+from codespec.system import llama_build
 from codespec.system.folders import cache_dir
 
-BOOTSTRAP = Path(__file__).parents[2] / ".ci" / "bootstrap.py"
 OPTIONS = (
     "-DCMAKE_BUILD_TYPE=Release",
     "-DBUILD_SHARED_LIBS=OFF",  # one file is kept
@@ -43,11 +39,8 @@ def program() -> Path:
     """The program, built if it is not there yet: minutes, in which others that want it wait."""
     if named := os.environ.get("LLAMA_SERVER"):
         return Path(named)
-    setup = _setup()
-    version, options = setup.llama_version(), [*setup.llama_flags(), *OPTIONS]
-    # All that decides what comes out, as for the package's wheel.
-    decisive = [version, options, platform.machine(), sys.platform, setup.cpu(), setup.compiler()]
-    key = hashlib.sha256(json.dumps(decisive).encode()).hexdigest()[:16]
+    options = [*llama_build.flags_here("cpu"), *OPTIONS]
+    version, key = llama_build.VERSION, llama_build.key_of(options)
     folder = cache_dir() / "llama-server" / f"{version}-{key}"
     folder.mkdir(parents=True, exist_ok=True)
     with FileLock(folder / "lock"):
@@ -92,16 +85,6 @@ def _built(folder: Path, version: str, options: list[str]) -> Path:
 
 def _digest(file: Path) -> str:
     return hashlib.sha256(file.read_bytes()).hexdigest()
-
-
-def _setup() -> ModuleType:
-    """The set-up's script, which says how llama.cpp is built on this machine."""
-    spec = importlib.util.spec_from_file_location("bootstrap", BOOTSTRAP)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
 
 
 @contextmanager
