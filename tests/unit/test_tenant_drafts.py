@@ -113,6 +113,17 @@ def test_a_workspace_that_is_forgotten_leaves_nothing_in_memory(server, worker):
     assert name not in worker.workspaces._calibrations
 
 
+def test_who_deletes_everything_leaves_nothing_that_was_learned(server, worker):
+    server.share("w", {"a.py": ALONE})
+    for workspace in ("w", ""):
+        worker.draft("red", workspace, "def measure_every")
+    mine = {name for name in worker.workspaces._calibrations if name.startswith(tenant_id("red"))}
+    assert mine == {f"{tenant_id('red')}/{w}" for w in (opaque("w"), "")}
+    assert server.ask("DELETE", "/codespec/workspaces")[0] == 200
+    worker.workspaces.forget("/".join(gone) for gone in server.forgotten)
+    assert not mine & set(worker.workspaces._calibrations)
+
+
 def test_what_is_learned_is_a_tenants_own(server, worker):
     names = [f"{tenant_id(t)}/{w}" for t in ("red", "blue") for w in ("", opaque("w"))]
 

@@ -156,10 +156,11 @@ class TenantFolder:
         self._forget([workspace])
 
     def delete_all(self) -> None:
-        """Delete all that the tenant sent. Raises: OSError."""
+        """Delete all that the tenant sent, and what was learned from requests without a workspace.
+        Raises: OSError."""
         names = list(self._workspaces())
         _remove(self._folder)
-        self._forget(names)
+        self._forget([*names, ""])
 
     # ---- on disk
 
@@ -317,7 +318,8 @@ class TenantFolder:
 class TenantStore:
     """The folders of all tenants, each behind a lock of its own. For any threads.
 
-    forget: told the deleted workspaces, as (tenant, workspace).
+    forget: told the deleted workspaces, as (tenant, workspace); the workspace "" stands for requests
+        without one.
     """
 
     def __init__(
