@@ -221,7 +221,7 @@ def test_a_key_deletes_all_that_it_sent(server):
     assert server.forgotten == [(tenant_id("red"), opaque("one"))]
     assert server.ask("DELETE", "/codespec/workspaces")[0] == 200
     assert not (server.folder / tenant_id("red")).exists()
-    assert server.forgotten[1:] == [(tenant_id("red"), opaque("two"))]
+    assert server.forgotten[1:] == [(tenant_id("red"), w) for w in (opaque("two"), "")]
 
 
 def test_a_disk_that_deletes_nothing_is_told_of(server, monkeypatch):

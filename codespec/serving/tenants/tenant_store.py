@@ -318,8 +318,8 @@ class TenantFolder:
 class TenantStore:
     """The folders of all tenants, each behind a lock of its own. For any threads.
 
-    forget: told the deleted workspaces, as (tenant, workspace); the workspace "" stands for requests
-        without one.
+    forget: told the deleted workspaces, as (tenant, workspace); "" stands for requests without
+        one.
     """
 
     def __init__(
