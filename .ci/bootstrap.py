@@ -123,7 +123,7 @@ def build_codespec() -> None:
 
 
 def stamp(dev: bool, built: str = "cpu") -> dict[str, str]:
-    """What the environment depends on; a difference in any value means work.
+    """Dependencies of the environment; a difference in any value means work.
 
     built: what llama.cpp in it is built for.
     """

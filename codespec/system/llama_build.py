@@ -35,7 +35,7 @@ TOOLS = Path(__file__).with_name("build-tools.txt")
 """Packages that build it, with versions and hashes."""
 
 FROM_FOLDER = (
-    "Without a network, or where the index serves files with other hashes than pypi.org, pip takes "
+    "Without a network, or where the index serves files with other hashes than PyPI, pip takes "
     "packages from a folder: PIP_NO_INDEX=1 PIP_FIND_LINKS=FOLDER."
 )
 """The next step where pip cannot fetch a package."""
