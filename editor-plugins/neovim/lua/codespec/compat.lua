@@ -54,6 +54,17 @@ function M.to_byte(line, character, encoding)
   return ok and byte or #line
 end
 
+---Bytes after the cursor that an item of inline completion replaces.
+---@param item table
+---@param after string The cursor's line after the cursor.
+---@param encoding 'utf-8'|'utf-16'|'utf-32'
+---@return integer
+function M.n_replaced(item, after, encoding)
+  local range = item.range
+  local units = range and range['end'].character - range.start.character or 0
+  return units > 0 and M.to_byte(after, units, encoding) or 0
+end
+
 ---Length of `text` in units of UTF-16.
 ---@param text string
 ---@return integer

@@ -138,11 +138,7 @@ local function adopt(buf, items, invoked, skip, once)
   local encoding = client.get().offset_encoding
   local found, index = {}, 1
   for _, item in ipairs(items) do
-    local n_replaced = 0
-    if item.range then
-      local units = item.range['end'].character - item.range.start.character
-      n_replaced = compat.to_byte(after, units, encoding)
-    end
+    local n_replaced = compat.n_replaced(item, after, encoding)
     local id = item.command and item.command.arguments[1]
     local candidate = { text = item.insertText, tail = after:sub(n_replaced + 1), item = item, id = id }
     if suggestion.rest(candidate, '', after) then

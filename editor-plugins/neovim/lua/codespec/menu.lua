@@ -26,11 +26,7 @@ M.TRIGGERS = { '.', ':', '(', '[', '{', '=', ',', '>', '-', '/', '"', "'", ' ' }
 local function to_menu(item, buf, row, col, encoding)
   local line = api.nvim_buf_get_lines(buf, row, row + 1, true)[1]
   local word = line:sub(1, col):match('[%w_\128-\255]*$')
-  local after, n_replaced = line:sub(col + 1), 0
-  if item.range then
-    local units = item.range['end'].character - item.range.start.character
-    n_replaced = compat.to_byte(after, units, encoding)
-  end
+  local n_replaced = compat.n_replaced(item, line:sub(col + 1), encoding)
   local text = word .. item.insertText
   local first = vim.trim(text:match('[^\n]*%S[^\n]*') or text)
   local shown = vim.fn.strcharpart(first, 0, LABEL_WIDTH)
