@@ -66,9 +66,11 @@ class Exchange:
         """Wait until the client has closed its connection."""
         connection = self.handler.connection
         readable, _, _ = select.select([connection], [], [], PATIENCE_S)
-        with suppress(OSError):
+        try:
             if readable and not connection.recv(1):
                 self.is_gone.set()
+        except OSError:  # it closed with something unread: the connection is reset
+            self.is_gone.set()
         self.handler.close_connection = True
 
 
