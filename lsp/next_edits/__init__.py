@@ -8,8 +8,8 @@
    characters become the editor's columns (`places`).
 4. Shown, and then accepted, dismissed or passed over. It is accepted where the editor says so, or
    where it was shown and the document becomes what it makes of it. It is dismissed where the editor
-   says so, or where it was shown and the user goes on in another line: it is not proposed again
-   then, while its old text stands.
+   says so, where it was shown and the user goes on in another line, or where its acceptance is
+   undone: it is not proposed again then, while its old text stands.
 5. Followed. After one that was accepted, the next is looked for before anybody asks.
 6. Counted. Shown and accepted, by kind, in the user's own statistics.
 """

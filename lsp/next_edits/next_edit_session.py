@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from itertools import count
@@ -30,6 +30,8 @@ MAX_LISTED = 100
 """Edits that an editor gets which asks for all places."""
 _MAX_OFFERS = 256
 _MAX_COUNTED = 1024
+_MAX_UNDONE = 32
+"""Accepted edits whose undoing is looked for, the last ones."""
 _AGAIN_S = 1.0
 """Seconds until a model that is being loaded is asked again."""
 _LOADING_S = 120.0
@@ -124,7 +126,7 @@ class NextEditSession:
         self._shown: OrderedDict[Dismissed, bool] = OrderedDict()  # and if it was accepted
         self._dismissed: OrderedDict[Dismissed, EditOffer] = OrderedDict()
         self._series = "", 0  # kind, accepted edits of it in a row
-        self._accepted_last: EditOffer | None = None
+        self._accepted_last: deque[EditOffer] = deque(maxlen=_MAX_UNDONE)
         self._ahead: dict[str, tuple[NextEditRequest, asyncio.Task[NextEdits]]] = {}
         self.configure(Settings())
 
@@ -312,21 +314,26 @@ class NextEditSession:
     def _accepted(self, offer: EditOffer) -> None:
         self._dismissed.pop(_as_dismissed(offer), None)
         self._count(offer, accepted=True)
-        last, self._current, self._passing = self._accepted_last, None, None
+        self._current = self._passing = None
+        last = self._accepted_last[-1].place if self._accepted_last else None
         # The editor says so, and its text.
-        if last is None or (last.place.uri, last.place.made) != (offer.place.uri, offer.place.made):
+        if last is None or (last.uri, last.made) != (offer.place.uri, offer.place.made):
             kind, n_done = self._series
             self._series = offer.edit.kind, n_done + 1 if kind == offer.edit.kind else 1
-            self._accepted_last = offer
+            self._accepted_last.append(offer)
 
     def _look_for_undo(self, document: Document) -> None:
-        """The last accepted edit does not count where its document is again as it was before."""
-        offer = self._accepted_last
-        if offer is None or not document.uri == offer.asked.uri == offer.place.uri:
+        """The last accepted edit that still counts is dismissed where its document is again as it
+        was before: the user took it back. That says nothing of a later proposal."""
+        offer = self._accepted_last[-1] if self._accepted_last else None
+        if offer is None or document.uri != offer.place.uri:
             return
-        if normalise(document.text) == offer.asked.text:
+        if normalise(document.text) == without(offer.edit, offer.place.made):
+            self._accepted_last.pop()
+            self._current = self._passing = None
             kind, n_done = self._series
-            self._series, self._accepted_last = (kind, max(n_done - 1, 0)), None
+            self._dismiss(offer)
+            self._series = kind, max(n_done - 1, 0)
 
     def _look_for_dismissed(self, document: Document) -> None:
         """A dismissed edit that the user makes by hand counts as made, and is dismissed no more."""

@@ -58,6 +58,13 @@ class Window:
         self.document.version += 1
         self._session.changed(self.document)
 
+    def accept(self, offer: EditOffer, says: bool = True) -> None:
+        """says: the editor tells of it, beside the text."""
+        line = offer.place.start.line
+        self.replace(line, self.lines[line], offer.edit.edit.text)
+        if says:
+            self._session.accepted(offer.id, lambda uri: None)
+
     def ask(self, line: int) -> EditOffer | None:
         text, document = self.document.text, self.document
         cursor = sum(len(each) + 1 for each in self.lines[:line])
@@ -158,3 +165,25 @@ def test_lines_that_say_the_same_elsewhere_make_no_dismissal_of_a_half_typed_edi
     window.replace(offer.place.start.line, "load", "fetc")
     window.ask(offer.place.start.line)
     assert window.dismissed == ()
+
+
+@pytest.mark.parametrize("says", [True, False])
+def test_an_accepted_edit_that_is_undone_is_not_proposed_again_there(
+    tmp_path: Path, says: bool
+) -> None:
+    window = Window(tmp_path, spaced(8, 3))
+    undone: list[tuple[int, str, str]] = []
+    offer = window.type(0, "load(", "loadp(")
+    for _ in range(2):
+        assert offer is not None
+        line = offer.place.start.line
+        undone.append((line, offer.edit.edit.text, window.lines[line]))
+        window.accept(offer, says)
+        offer = window.ask(line)
+    for line, new, old in reversed(undone):
+        offer = window.type(line, new, old)
+        assert offer is None or offer.place.start.line not in (0, line)
+    assert [each.text for each in window.dismissed] == [new for _, new, _ in reversed(undone)]
+    line, new, old = undone[0]
+    window.type(line, old, new)
+    assert new not in [each.text for each in window.dismissed]
