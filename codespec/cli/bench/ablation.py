@@ -10,18 +10,13 @@ from typing import Any
 import click
 from rich.console import Console
 
+from codespec.cli.bench.history import commits_option, repos_argument
 from codespec.cli.bench.results import deliver, result_options
 from codespec.errors import ConfigError, InputError
 
 
 @click.command()
-@click.argument(
-    "repos",
-    nargs=-1,
-    required=True,
-    metavar="REPO...",
-    type=click.Path(path_type=Path, exists=True, file_okay=False),
-)
+@repos_argument
 @click.option(
     "--target",
     "targets",
@@ -40,10 +35,7 @@ from codespec.errors import ConfigError, InputError
     help="GGUF of SmolLM2-135M, which is measured where it is given; curves' targets speak its "
     "tokens then.",
 )
-@click.option(
-    "--commits", default=20, show_default=True, type=click.IntRange(1),
-    help="Last commits of each repository to replay.",
-)  # fmt: skip
+@commits_option(20, "Last commits of each repository to replay.")
 @click.option(
     "--places", default=20, show_default=True, type=click.IntRange(0),
     help="Places of each repository to complete by the clock.",

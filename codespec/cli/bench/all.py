@@ -11,15 +11,14 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 
 from codespec.cli import INTERRUPTED, FiniteRange, model_options, print_json
+from codespec.cli.bench.history import paths_option, this_repo_argument
 from codespec.cli.bench.results import can_be_written
 from codespec.config import load_settings
 
 
 @click.command()
-@click.argument(
-    "repo", type=click.Path(path_type=Path, exists=True, file_okay=False), default=Path()
-)
-@click.option("--paths", default="*.py", show_default=True, metavar="GLOB", help="Files to edit.")
+@this_repo_argument
+@paths_option
 @click.option(
     "--minutes", default=15.0, show_default=True, type=FiniteRange(0),
     help="What does not fit into this time is left out.",

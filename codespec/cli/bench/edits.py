@@ -7,19 +7,14 @@ from pathlib import Path
 import click
 
 from codespec.cli import model_settings
+from codespec.cli.bench.history import commits_option, repos_argument, until_option
 from codespec.cli.bench.results import can_be_written, deliver, result_options
 from codespec.config import load_settings
 from codespec.next_edit import BARS
 
 
 @click.command()
-@click.argument(
-    "repos",
-    nargs=-1,
-    required=True,
-    metavar="REPO...",
-    type=click.Path(path_type=Path, exists=True, file_okay=False),
-)
+@repos_argument
 @click.option(
     "--order",
     "orders",
@@ -27,13 +22,8 @@ from codespec.next_edit import BARS
     type=click.Choice(["diff", "shuffled"]),
     help="Order in which a commit's hunks are made; may be given again (default: each in turn).",
 )
-@click.option(
-    "--commits", default=100, show_default=True, type=click.IntRange(1),
-    help="Last commits of each repository to make again.",
-)  # fmt: skip
-@click.option(
-    "--until", default="HEAD", show_default=True, metavar="REV", help="The last commit of them."
-)
+@commits_option(100, "Last commits of each repository to make again.")
+@until_option
 @click.option(
     "--paths",
     multiple=True,

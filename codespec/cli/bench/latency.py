@@ -8,18 +8,14 @@ import click
 from rich.console import Console
 
 from codespec.cli import FiniteRange, model_options, model_settings
+from codespec.cli.bench.history import commits_option, paths_option, this_repo_argument
 from codespec.cli.bench.results import deliver, result_options
 
 
 @click.command()
-@click.argument(
-    "repo", type=click.Path(path_type=Path, exists=True, file_okay=False), default=Path()
-)
-@click.option(
-    "--commits", default=25, show_default=True, type=click.IntRange(1),
-    help="Last commits to take edits from.",
-)  # fmt: skip
-@click.option("--paths", default="*.py", show_default=True, metavar="GLOB", help="Files to edit.")
+@this_repo_argument
+@commits_option(25, "Last commits to take edits from.")
+@paths_option
 @click.option(
     "--keys", "n_keys", default=300, show_default=True, type=click.IntRange(1),
     help="Keys to press in each editor.",

@@ -9,6 +9,7 @@ from rich.console import Console
 from rich.progress import MofNCompleteColumn, Progress, TextColumn
 
 from codespec.cli import INTERRUPTED, model_options, model_settings
+from codespec.cli.bench.history import commits_option, paths_option, repo_argument
 from codespec.cli.bench.results import deliver, result_options
 from codespec.config import load_settings
 
@@ -16,7 +17,7 @@ _FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 
 
 @click.command()
-@click.argument("repo", type=click.Path(path_type=Path, exists=True, file_okay=False))
+@repo_argument
 @click.option(
     "--llama-server",
     type=_FILE,
@@ -26,15 +27,12 @@ _FILE = click.Path(path_type=Path, exists=True, dir_okay=False)
 @click.option(
     "--arctic", type=_FILE, metavar="FILE", help="ArcticInference's _C extension, if not installed."
 )
-@click.option(
-    "--commits", default=25, show_default=True, type=click.IntRange(1),
-    help="Last commits to take edits from.",
-)  # fmt: skip
+@commits_option(25, "Last commits to take edits from.")
 @click.option(
     "--places", "n_places", type=click.IntRange(1), metavar="N",
     help="Most edits, each of them two requests.  [default: 40, with --quick 5]",
 )  # fmt: skip
-@click.option("--paths", default="*.py", show_default=True, metavar="GLOB", help="Files to edit.")
+@paths_option
 @click.option(
     "--repeats", default=3, show_default=True, type=click.IntRange(1), help="Runs of each."
 )

@@ -7,17 +7,13 @@ from pathlib import Path
 import click
 
 from codespec.cli import model_options, model_settings
+from codespec.cli.bench.history import repos_argument
 from codespec.cli.bench.results import can_be_written, deliver, result_options
 from codespec.config import load_settings
 
 
 @click.command()
-@click.argument(
-    "repos",
-    nargs=-1,
-    required=True,
-    type=click.Path(path_type=Path, exists=True, file_okay=False),
-)
+@repos_argument
 @click.option(
     "--places",
     default=50,

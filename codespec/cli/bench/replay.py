@@ -8,21 +8,17 @@ from pathlib import Path
 import click
 
 from codespec.cli import draft_model_option, model_settings
+from codespec.cli.bench.history import commits_option, paths_option, repo_argument, until_option
 from codespec.cli.bench.results import can_be_written, deliver, result_options
 from codespec.config import load_settings
 from codespec.models.resolve import draft_paths, target_path
 
 
 @click.command()
-@click.argument("repo", type=click.Path(path_type=Path, exists=True, file_okay=False))
-@click.option(
-    "--commits", default=50, show_default=True, type=click.IntRange(1),
-    help="Last commits with edits to replay.",
-)  # fmt: skip
-@click.option(
-    "--until", default="HEAD", show_default=True, metavar="REV", help="The last commit to replay."
-)
-@click.option("--paths", default="*.py", show_default=True, metavar="GLOB", help="Files to replay.")
+@repo_argument
+@commits_option(50, "Last commits with edits to replay.")
+@until_option
+@paths_option
 @click.option(
     "--curve",
     default="cpu-500m-q8",

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from codespec.cli import model_settings
+from codespec.cli.bench.history import commits_option, paths_option, repo_argument, until_option
 from codespec.cli.bench.results import deliver, result_options
 from codespec.config import load_settings
 from codespec.models.resolve import target_path
@@ -15,15 +16,10 @@ _CURVES = ("cpu-600m-q8-ours", "cpu-1500m-q8-ours", "h100-7b-q8")
 
 
 @click.command()
-@click.argument("repo", type=click.Path(path_type=Path, exists=True, file_okay=False))
-@click.option(
-    "--commits", default=20, show_default=True, type=click.IntRange(1),
-    help="Last commits whose windows are rewritten.",
-)  # fmt: skip
-@click.option(
-    "--until", default="HEAD", show_default=True, metavar="REV", help="The last of these commits."
-)
-@click.option("--paths", default="*.py", show_default=True, metavar="GLOB", help="Their files.")
+@repo_argument
+@commits_option(20, "Last commits whose windows are rewritten.")
+@until_option
+@paths_option
 @click.option(
     "--curve", "curves",
     default=_CURVES,
