@@ -81,6 +81,7 @@ class CompletionRequest:
     # A chat whose next message is asked for; the prefix is its text, which lookups draft from.
     messages: Annotated[tuple[ChatMessage, ...], at_most(limits.MESSAGES)] = ()
     needs_template: bool = True  # False: without a chat template the prefix is read in their place
+    shortens_chat: bool = False  # True: the oldest messages are left out of one that is too long
     model: Name = ""  # name of the model that is to answer, if one of those in use has it
     whole: bool = False  # the model reads all of the text that its context holds, however long
     # What to show the model of other files, the best one last.

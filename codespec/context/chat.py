@@ -37,7 +37,8 @@ def chat_context(
 ) -> Context | None:
     """The context of a request with messages; None where the model has no chat template, and the
     request needs none. left: tokens of their texts, for lookups. document: see `build_context`.
-    Raises: InputError where it needs one, and as `whole_context`."""
+    A chat that is shortened leaves a quarter of the context to the answer, or as much as it may
+    take. Raises: InputError where it needs one, and as `whole_context`."""
     parts = chat_parts(request.messages, template, special_tokens)
     if parts is None and not request.needs_template:
         return None
@@ -47,9 +48,30 @@ def chat_context(
             "Ask for a completion (/v1/completions, or /api/generate without system), or choose a "
             "model that was trained on chats.",
         )
-    tokens = encoded(parts, special_tokens, tokenizer)
+    tokens, n_dropped = encoded(parts, special_tokens, tokenizer), 0
+    if request.shortens_chat and len(tokens) + 1 >= info.n_ctx:
+        room = info.n_ctx - 1 - min(request.max_tokens, info.n_ctx // 4)
+        kept, n_dropped = _latest(request.messages, len(tokens) - room, tokenizer)
+        parts = chat_parts(kept, template, special_tokens) or ()
+        tokens = encoded(parts, special_tokens, tokenizer)
     context = whole_context(request, info, tokens, left, document)
-    return dataclasses.replace(context, old=old_text(request, b"", info, tokenizer))
+    old = old_text(request, b"", info, tokenizer)
+    return dataclasses.replace(context, old=old, n_before=max(0, len(left) - n_dropped))
+
+
+def _latest(
+    messages: Sequence[ChatMessage], n_tokens: int, tokenizer: Tokenizer
+) -> tuple[Sequence[ChatMessage], int]:
+    """(messages without the oldest ones, their tokens): so many that they take this number of
+    tokens. Those of the system stay, and the last one."""
+    kept, n_dropped = list(messages), 0
+    for said in messages[:-1]:
+        if n_dropped >= n_tokens:
+            break
+        if said.role != "system":
+            kept.remove(said)
+            n_dropped += len(tokenizer.encode(said.text))
+    return kept, n_dropped
 
 
 def chat_parts(

@@ -67,3 +67,21 @@ def test_a_model_without_a_template_is_told():
     with pytest.raises(InputError, match="no chat template") as refused:
         context(HELLO, template=lambda messages: None)
     assert "/v1/completions" in refused.value.hint
+
+
+def test_of_a_chat_that_is_too_long_the_oldest_messages_are_left_out():
+    system = ChatMessage("system", "Be brief.")
+    said = [ChatMessage("user", f"{i}" * 900) for i in range(9)]
+    n_ctx = FakeTarget().info.n_ctx
+    assert n_ctx < 9 * 900
+    with pytest.raises(InputError, match="tokens"):
+        context((system, *said))
+    made = context((system, *said), shortens_chat=True, max_tokens=100)
+    text = TOKENIZER.decode(made.prompt).decode()
+    kept = [i for i in range(9) if f"{i}" * 900 in text]
+    assert kept == list(range(kept[0], 9)), "the latest ones"
+    assert "Be brief." in text
+    assert n_ctx - 100 - 950 < len(made.prompt) <= n_ctx - 100
+    assert context(HELLO, shortens_chat=True).prompt.tolist() == context(HELLO).prompt.tolist()
+    with pytest.raises(InputError, match="tokens"):
+        context((ChatMessage("user", "x" * n_ctx),), shortens_chat=True)

@@ -131,6 +131,9 @@ def test_chats_are_of_text() -> None:
     )
     assert [message.role for message in request.messages] == ["system", "user"]
     assert request.needs_template
+    assert request.shortens_chat
+    [request] = chat(messages=[USER], truncate=False).requests(CompletionSettings())
+    assert not request.shortens_chat
     for field in ("images", "tool_calls"):
         with pytest.raises(FieldError, match=field):
             chat(messages=[{**USER, field: [{}]}])

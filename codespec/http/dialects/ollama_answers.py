@@ -123,7 +123,7 @@ class OllamaChat(_OllamaAnswers[OllamaChatBody]):
     def asked(self, defaults: CompletionSettings) -> CompletionRequest:
         messages = self._body.said
         made = self._body.request("\n\n".join(said.text for said in messages), "", defaults)
-        return replace(made, messages=messages)
+        return replace(made, messages=messages, shortens_chat=self._body.truncate)
 
 
 def _ns(milliseconds: float) -> int:
