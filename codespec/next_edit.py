@@ -82,7 +82,7 @@ class NextEdit:
     old: the text that is replaced; the edit is made only where it still stands.
     line: its first line, from 0.
     chance: calibrated probability that it is right, 0 to 1.
-    kind: how it was found, one of the names of `edits.kinds`; "model" of a next-edit model.
+    kind: how it was found, the `kind` of an `edits.pattern.Pattern`; "model" of a next-edit model.
     """
 
     edit: Edit

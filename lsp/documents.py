@@ -16,6 +16,7 @@ from .changes import MANY, Change, edited
 from .positions import (
     DocumentPlace,
     Encoding,
+    line_end_of,
     split_lines,
     to_character,
     to_index,
@@ -382,8 +383,7 @@ class Document:
         return not self._lines[line][:index].strip()
 
     def _line_end(self) -> str:
-        first = self._lines[0]
-        return first[len(without_end(first)) :] or "\n"
+        return line_end_of(self._lines[0])
 
 
 def _may_define(line: str) -> bool:

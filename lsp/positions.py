@@ -13,6 +13,7 @@ from typing import Literal, TypeAlias
 
 Encoding: TypeAlias = Literal["utf-8", "utf-16", "utf-32"]
 
+_LINE_END = re.compile(r"\r\n|\n|\r")
 _LINE = re.compile(r"[^\r\n]*(?:\r\n|\n|\r)|[^\r\n]+\Z")
 
 
@@ -53,6 +54,12 @@ def split_lines(text: str) -> list[str]:
     if not lines or lines[-1].endswith(("\n", "\r")):
         lines.append("")
     return lines
+
+
+def line_end_of(text: str) -> str:
+    """The end of a text's first line, \\n where it has none."""
+    found = _LINE_END.search(text)
+    return found[0] if found is not None else "\n"
 
 
 def without_end(line: str) -> str:

@@ -202,7 +202,8 @@ class NextEditModel(Generic[_E]):
             loaded = f"{own.info.name} and {engine.info.name} are loaded, which do not speak it"
         raise InputError(
             f"the prompt is one for {form.title} (format {form.name}), and {loaded}",
-            'Name such a model in edits.model; or send "raw": true for the one that completes.',
+            'Name such a model in edits.model; or send "raw": true to /v1/completions, for the one '
+            "that completes.",
         )
 
     def _has_name(self, name: str) -> bool:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from pygls.exceptions import JsonRpcInvalidParams
 
-from ..bounds import is_integer
+from ..bounds import integer_of
 from ..language_server import EVERYWHERE, CodespecServer
 from ..lsp_types import EDIT_ACCEPTED, edit_of, offer_id_of
 from ..positions import DocumentPlace
@@ -45,8 +45,8 @@ async def _edits(server: CodespecServer, params: Any, *, all_places: bool) -> di
     asked = getattr(params, "textDocument", None)
     uri, version = getattr(asked, "uri", None), getattr(asked, "version", None)
     cursor = getattr(params, "position", None)
-    line, character = getattr(cursor, "line", None), getattr(cursor, "character", None)
-    if not isinstance(uri, str) or not is_integer(line) or not is_integer(character):
+    line, character = (integer_of(getattr(cursor, each, None)) for each in ("line", "character"))
+    if not isinstance(uri, str) or line is None or character is None:
         raise JsonRpcInvalidParams("a document and a position are needed")
     if server.session is None:
         await server.opened(False)

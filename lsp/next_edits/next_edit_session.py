@@ -245,9 +245,9 @@ class NextEditSession:
             self._count(offer, accepted=False)
 
     def accepted(self, offer_id: str, ask_of: Callable[[str], EditAsk | None]) -> None:
-        """The edit was made. The next one is looked for: ask_of: (uri) to the question about a
-        document as it is now."""
-        offer = self._offers.get(offer_id)
+        """The edit was made, which counts once, however often the editor says so. The next one is
+        looked for: ask_of: (uri) to the question about a document as it is now."""
+        offer = self._offers.pop(offer_id, None)
         if offer is None:
             return
         self._accepted(offer)

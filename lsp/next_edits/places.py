@@ -12,7 +12,7 @@ from codespec.next_edit import NextEdit
 from codespec.syntax.text import normalise
 
 from ..documents import Document
-from ..positions import DocumentPlace, Encoding, to_character
+from ..positions import DocumentPlace, Encoding, line_end_of, to_character
 from ..uris import path_of
 
 
@@ -49,13 +49,12 @@ def placed(
     text, (start, end) = normalise(raw), (edit.edit.start, edit.edit.end)
     if not 0 <= start <= end <= len(text) or text[start:end] != edit.old:
         return None
-    line_end = "\r\n" if "\r\n" in raw else "\n"
     return EditPlace(
         uri,
         version,
         _place_at(text, start, encoding),
         _place_at(text, end, encoding),
-        edit.edit.text.replace("\n", line_end),
+        edit.edit.text.replace("\n", line_end_of(raw)),
         text[:start] + edit.edit.text + text[end:],
     )
 

@@ -186,7 +186,12 @@ def test_without_such_a_model_it_is_said_what_is_missing(
     status, answer = fronts(bundled(BUNDLED_TARGET), other).post(prompt=PROMPTS[form])
     assert status == 400
     said = answer["error"]["message"]
-    for word in (f"format {form}", "codespec-base", "edits.model", '"raw": true'):
+    for word in (
+        f"format {form}",
+        "codespec-base",
+        "edits.model",
+        '"raw": true to /v1/completions',
+    ):
         assert word in said
     assert ("Qwen Coder" in said) == has_other
 

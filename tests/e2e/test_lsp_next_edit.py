@@ -98,18 +98,51 @@ def test_clients_of_copilots_server_are_served(editor: Editor, uri: str, name: s
     assert of_kind.kind == "scripted"
 
 
-def test_an_edit_that_was_taken_back_does_not_count(editor: Editor, uri: str) -> None:
+def test_an_edit_that_was_taken_back_does_not_count_and_is_dismissed(
+    editor: Editor, uri: str
+) -> None:
     client = editor()
     client.open(uri, TEXT)
     (edit,) = ask(client, uri, 1)
-    for version in (1, 3):
+    make(client, 2, edit)
+    accept(client, edit)
+    (following,) = ask(client, uri, 2)
+    assert (following["text"], following["number"], following["count"]) == ("new(2)", 2, 2)
+    client.change(uri, 3, {"text": TEXT})
+    (edit,) = ask(client, uri, 3)
+    assert (edit["text"], edit["number"], edit["count"]) == ("new(2)", 1, 1)
+    make(client, 4, edit)
+    accept(client, edit)
+    client.change(uri, 5, {"text": TEXT})
+    assert ask(client, uri, 5) == []
+
+
+def test_an_acceptance_counts_once_however_often_it_is_told(editor: Editor, uri: str) -> None:
+    client = editor()
+    text = "".join(f"x = {n}\nold({n})\n" for n in range(4))
+    client.open(uri, text)
+    made: list[dict[str, Any]] = []
+    for version in (1, 2, 3):
+        (edit,) = ask(client, uri, version)
+        assert (edit["text"], edit["number"], edit["count"]) == (f"new({version - 1})", version, 4)
         make(client, version + 1, edit)
-        accept(client, edit)
-        (following,) = ask(client, uri, version + 1)
-        assert (following["text"], following["number"], following["count"]) == ("new(2)", 2, 2)
-        client.change(uri, version + 2, {"text": TEXT})
-        (edit,) = ask(client, uri, version + 2)
-        assert (edit["text"], edit["number"], edit["count"]) == ("new(1)", 1, 2)
+        made.append(edit)
+        for told in made:
+            accept(client, told)
+            client.notify("textDocument/didDismissInlineEdit", item_of(told))
+    (edit,) = ask(client, uri, 4)
+    assert (edit["text"], edit["number"], edit["count"]) == ("new(3)", 4, 4)
+    assert client.close() == 0
+    assert Stats().next_edits()[0].n_accepted == 3
+
+
+def test_numbers_of_a_position_may_have_a_point(editor: Editor, uri: str) -> None:
+    client = editor()
+    client.open(uri, TEXT)
+    place = {"line": 0.0, "character": 1.0}
+    params = {"textDocument": {"uri": uri, "version": 1.0}, "position": place}
+    (edit,) = client.request("textDocument/copilotInlineEdit", params)["edits"]
+    assert edit["text"] == "new(1)"
 
 
 def test_the_version_is_checked(editor: Editor, uri: str) -> None:

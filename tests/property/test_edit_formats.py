@@ -3,6 +3,8 @@ to what the answer says, or there are none."""
 
 from __future__ import annotations
 
+from itertools import chain
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -31,7 +33,9 @@ LINES = st.sampled_from(
         "x" * 99,
     ]
 )
-TEXTS = st.lists(LINES, max_size=60).map("\n".join)
+RUNS = st.tuples(LINES, st.sampled_from([1, 1, 1, 2, 12])).map(lambda run: [run[0]] * run[1])
+"""A line, again and again."""
+TEXTS = st.lists(RUNS, max_size=60).map(lambda runs: "\n".join(chain.from_iterable(runs)))
 SAID = st.one_of(
     TEXTS,
     st.lists(
@@ -53,6 +57,9 @@ def test_edits_make_the_window_to_the_answer(
         return
     assert tuple(document.lines[prompt.line : prompt.line + len(prompt.old)]) == prompt.old
     assert form_of("".join(prompt.parts)) is form
+    assert prompt.cursor_line >= 0
+    unchanged = "".join(prompt.unchanged).removesuffix("<|file_sep|>")
+    assert edits_in(form, prompt, ModelAnswer(unchanged), "a.py") == []
     answer = ModelAnswer(said, is_cut)
     found = edits_in(form, prompt, answer, "a.py")
     rewritten = None if is_cut else form.rewritten(prompt, answer)

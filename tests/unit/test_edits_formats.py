@@ -439,6 +439,29 @@ def test_other_prompts_are_none(prompt: str) -> None:
     assert form_of(prompt) is None
 
 
+@pytest.mark.parametrize(
+    ("prompt", "name"),
+    [
+        ("### Instruction:\n### User Edits:\n### User Excerpt:\n<|editable_region_start|>\na\n"
+         "### Response:", "zeta1"),
+        ("<[fim-suffix]>b\n<[fim-prefix]><filename>a.py\n<|marker_1|>a<|user_cursor|>\n<|marker_2|>"
+         "\n<[fim-middle]><|marker_1|>", "zeta2.1"),
+        ("<[fim-suffix]>b\n<[fim-prefix]><filename>a.py\n<<<<<<< CURRENT\na<|user_cursor|>\n"
+         "=======\n<[fim-middle]>a", "zeta2"),
+    ],
+)  # fmt: skip
+def test_prompts_may_begin_the_answer_or_end_without_a_line_end(prompt: str, name: str) -> None:
+    assert getattr(form_of(prompt), "name", None) == name
+
+
+def test_of_a_begun_answer_the_rest_is_drafted() -> None:
+    region = "<|marker_1|>def f():\n    return 1<|user_cursor|>\n<|marker_2|>\n"
+    prompt = f"<[fim-suffix]>b\n<[fim-prefix]><filename>a.py\n{region}<[fim-middle]>"
+    rest = "def f():\n    return 1\n<|marker_2|>"
+    assert ZETA21.unchanged(prompt) == f"<|marker_1|>{rest}"
+    assert ZETA21.unchanged(f"{prompt}<|marker_1|>") == rest
+
+
 def test_forms_have_names_of_their_own() -> None:
     names = [form.name for form in forms()]
     assert len(set(names)) == len(names)

@@ -61,7 +61,7 @@ FORMS = (
             "### User Edits:\n",
             "### User Excerpt:\n",
             "<|editable_region_start|>",
-            "### Response:\n",
+            "### Response:",
         ),
     ),
     PromptOnly(

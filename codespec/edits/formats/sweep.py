@@ -90,8 +90,9 @@ class Sweep(NextEditFormat):
         parts += [_FILE, f"current/{where}{current[:at]}", _CURSOR, f"{current[at:]}\n"]
         parts += [_FILE, f"updated/{where}{prefill}"]
         rest = "\n".join(old)[len(prefill) :]
+        window_line = max(0, cursor_line - start)
         return EditPrompt(
-            tuple(parts), start, tuple(old), cursor_line - start, (f"{rest}\n", _FILE), prefill
+            tuple(parts), start, tuple(old), window_line, (f"{rest}\n", _FILE), prefill
         )
 
     def rewritten(self, prompt: EditPrompt, answer: ModelAnswer) -> tuple[str, ...] | None:

@@ -87,7 +87,7 @@ class Zeta2(NextEditFormat):
         text = text.replace(CURSOR, "", 1)
         if text.startswith("<|") or self.markers.search(text):
             return None
-        if prompt.old[-1]:
+        if not "\n".join(prompt.old).endswith("\n"):
             text = text.removesuffix("\n")
         return tuple(text.split("\n"))
 

@@ -49,13 +49,15 @@ class Zeta21(NextEditFormat):
         return is_named and SUFFIX in vocabulary
 
     def is_prompt(self, text: str) -> bool:
-        found = text.startswith(SUFFIX) and CURSOR in text and text.endswith(MIDDLE)
-        return found and 0 < text.find(_marker(1)) < text.rfind("<|marker_")
+        asked, middle, _ = text.rpartition(MIDDLE)
+        found = bool(middle) and text.startswith(SUFFIX) and CURSOR in asked
+        return found and 0 < asked.find(_marker(1)) < asked.rfind("<|marker_")
 
     def unchanged(self, prompt: str) -> str:
-        start = prompt.rfind(_marker(1))
-        end = prompt.rfind("|>\n", start, len(prompt) - len(MIDDLE)) + 2
-        return prompt[start:end].replace(CURSOR, "", 1)
+        asked, _, begun = prompt.rpartition(MIDDLE)
+        start = asked.rfind(_marker(1))
+        end = asked.rfind("|>\n", start) + 2
+        return asked[start:end].replace(CURSOR, "", 1).removeprefix(begun)
 
     def prompt(self, document: EditedDocument) -> EditPrompt | None:
         region = region_of(document)
