@@ -80,11 +80,13 @@ class PatternPlaces:
     n_passed: such places by path. n_passed_elsewhere: of them outside the cursor's document.
     last_lines: line of the lowest making, by path.
     n_dismissed: its proposals that the user did not want.
+    home: the open document in which it was made last; None where it is closed.
     renames: the name of a definition was replaced, which nothing defines any more.
     n_defining: of the places, those that define the name still, where a definition was renamed.
     """
 
     pattern: Pattern
+    home: SearchedText | None
     n_left: Counter[str]
     n_left_edited: int
     contexts: list[int]
@@ -158,7 +160,8 @@ class CandidateSearch:
             n_found += len(found)
             wanted = [f for f in found if not f.is_among(dismissed)] if dismissed else found
             if wanted:
-                places = _summary(pattern, session, wanted, cursor, len(found) - len(wanted))
+                home = open_texts.get(pattern.makings[-1].change.path)
+                places = _summary(pattern, home, session, wanted, cursor, len(found) - len(wanted))
                 ranked += _best(places, session, wanted, cursor)
         ranked = _without_parts(sorted(ranked, key=lambda each: -each[0]))
         by_edit: dict[object, CandidateEdit] = {}
@@ -282,6 +285,7 @@ def _without_parts(
 
 def _summary(
     pattern: Pattern,
+    home: SearchedText | None,
     session: EditSession,
     found: list[FoundPlace],
     cursor: CursorLine,
@@ -310,6 +314,7 @@ def _summary(
         n_defining = sum(defined_name(text.body(place.line)) == name for text, place in found)
     return PatternPlaces(
         pattern=pattern,
+        home=home,
         n_left=n_left,
         n_left_edited=edited,
         contexts=sorted(contexts, reverse=True),

@@ -6,15 +6,23 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import islice
+from itertools import chain, islice
 from typing import TypeAlias
 
 from codespec.documents.edit_history import LineChange
 from codespec.edits.analogy import difference
 from codespec.edits.analogy_pattern import AnalogyPattern, BlockAnalogyPattern
 from codespec.edits.block_pattern import AddedLines, BlockPattern
-from codespec.edits.import_pattern import ImportPattern, new_imports
-from codespec.edits.line_tokens import common_indentation, dedented, has_word, indentation, signs
+from codespec.edits.import_lists import renamed_in_place
+from codespec.edits.import_pattern import ImportPattern, listed_imports, new_imports
+from codespec.edits.line_tokens import (
+    common_indentation,
+    dedented,
+    has_word,
+    indentation,
+    is_listed_name,
+    signs,
+)
 from codespec.edits.pattern import Making, Pattern
 from codespec.edits.searched_text import SearchedText
 from codespec.edits.substitutions import Substitution, aligned, substitution
@@ -49,13 +57,14 @@ class _ChangedLine:
 class _Reading:
     """The sense of a change by itself, wherever it is made. said: keys that it shares with changes
     that repeat it. block, analogy: keys of its block as a whole; None where it makes none. imports:
-    see `new_imports`."""
+    see `new_imports`. listed: new lines, from the first one, that may be names of a list."""
 
     lines: tuple[_ChangedLine, ...]
     said: frozenset[Key]
     block: Key | None
     analogy: Key | None
     imports: tuple[tuple[str, str, str], ...]
+    listed: tuple[int, ...]
 
 
 class ChangeReader:
@@ -130,9 +139,9 @@ class _CoveredLines:
 
 def _reading(old: tuple[str, ...], new: tuple[str, ...]) -> _Reading:
     lines: list[_ChangedLine] = []
-    for i, j in aligned(old, new):
+    for i, j in _versions(old, new):
         before, after = old[i].strip(), new[j].strip()
-        made = substitution(before, after)
+        made = substitution(before, renamed_in_place(before, after) or after)
         if made is not None:
             is_short = len(before) < _MAX_ANALOGY_LINE and len(after) < _MAX_ANALOGY_LINE
             analogy = difference(before, after) if is_short else ()
@@ -153,7 +162,18 @@ def _reading(old: tuple[str, ...], new: tuple[str, ...]) -> _Reading:
             if len(old) <= _MAX_ANALOGY_LINES and n_chars < _MAX_ANALOGY_CHARS:
                 analogy = difference("\n".join(sides[0]), "\n".join(sides[1])) or None
     imports = tuple(islice(new_imports(old, new), _MAX_IMPORTS))
-    return _Reading(tuple(lines), frozenset(said), block, analogy, imports)
+    listed = tuple(i for i, line in enumerate(new) if is_listed_name(line.strip()))
+    return _Reading(tuple(lines), frozenset(said), block, analogy, imports, listed)
+
+
+def _versions(old: tuple[str, ...], new: tuple[str, ...]) -> list[tuple[int, int]]:
+    """Pairs (i, j) of an old and a new line that are versions of each other: of lines that were put
+    in another order, the one that changed as well."""
+    gone = [i for i, line in enumerate(old) if line not in new]
+    come = [j for j, line in enumerate(new) if line not in old]
+    if len(old) == len(new) and len(gone) == len(come) == 1 and gone != come:
+        return [(gone[0], come[0])]
+    return aligned(old, new)
 
 
 def _taught(
@@ -169,8 +189,12 @@ def _taught(
             if line.analogy:
                 yield ("analogy", line.analogy), AnalogyPattern(making), making
     making = Making(change, change.line)
-    for line, name, module in reading.imports:
-        yield ("import", line), ImportPattern(line, name, module), making
+    for line, name, module in _imports(change, reading, home):
+        yield (
+            ("import", module, name if module else line),
+            ImportPattern(line, name, module),
+            making,
+        )
     if reading.block is not None:
         yield ("block", reading.block), BlockPattern(change.old, change.new), making
     if reading.analogy is not None:
@@ -178,6 +202,17 @@ def _taught(
         yield ("block_analogy", reading.analogy), pattern, making
     if not change.old and home is not None and has_word("".join(change.new)):
         yield from _added(change, home, making)
+
+
+def _imports(
+    change: LineChange, reading: _Reading, home: SearchedText | None
+) -> list[tuple[str, str, str]]:
+    """See `new_imports`, with those of lists over several lines."""
+    if home is None or not reading.listed:
+        return [*reading.imports]
+    numbers = [change.line + offset for offset in reading.listed]
+    listed = listed_imports(home, numbers, change.old)
+    return [*islice(chain(reading.imports, listed), _MAX_IMPORTS)]
 
 
 def _added(

@@ -5,57 +5,35 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
 from typing import ClassVar
 
+from codespec.edits.import_lists import (
+    import_around,
+    imported_names,
+    place_among,
+    with_name,
+)
 from codespec.edits.line_tokens import indentation, is_import, words
 from codespec.edits.pattern import FittingPlace, Pattern
-from codespec.edits.searched_text import SearchedText
+from codespec.edits.searched_text import MAX_IMPORTED, SearchedText
 from codespec.edits.substitutions import MAX_CONTEXT
 from codespec.syntax.text import common_prefix
-
-_LISTS = (
-    re.compile(r"(?P<head>from (?P<module>\S+) import \(?)(?P<names>[\w, ]+)(?P<tail>\)?)$"),
-    re.compile(
-        r"(?P<head>import (?:type )?\{ ?)(?P<names>[\w, ]+?)"
-        r"(?P<tail>,? ?\} from (?P<module>['\"][^'\"]+['\"]);?)$"
-    ),
-    re.compile(r"(?P<head>use (?P<module>[\w:]+)::\{)(?P<names>[\w, ]+)(?P<tail>\};)$"),
-)
-"""Imports of names from a module on one line: Python's, JavaScript's, Rust's."""
 
 _DEFAULT = re.compile(r"import (?:type )?(?:\* as )?(?P<name>\w{2,}) from\b")
 """An import of a whole module, or of what it exports first, in JavaScript."""
 
 
-@dataclass(frozen=True, slots=True)
-class ImportedNames:
-    """An import of names from a module on one line. head, tail: the line around the names."""
-
-    module: str
-    names: tuple[str, ...]
-    head: str
-    tail: str
-
-    def with_name(self, name: str) -> str:
-        """The line with one more name, at its place where the names are sorted, else at the
-        end."""
-        at = _place(self.names, name)
-        at = len(self.names) if at is None else at
-        names = (*self.names[:at], name, *self.names[at:])
-        return f"{self.head}{', '.join(names)}{self.tail}"
-
-
-def imported_names(line: str) -> ImportedNames | None:
-    """An import of names, of a line without indentation; None for other lines."""
-    for form in _LISTS:
-        match = form.match(line)
-        if match is not None:
-            names = tuple(name.strip() for name in match["names"].split(","))
-            if all(names):
-                return ImportedNames(match["module"], names, match["head"], match["tail"])
-    return None
+def listed_imports(
+    text: SearchedText, numbers: Sequence[int], old: Sequence[str]
+) -> Iterator[tuple[str, str, str]]:
+    """The same of names in lists over several lines. numbers: of lines that were added. old: lines
+    in whose place they are."""
+    before = {name for line in old for name in words(line)}
+    for number in numbers:
+        known = import_around(text, number)
+        name = text.body(number).rstrip(",")
+        if known is not None and name in known.names and name not in before and len(name) > 1:
+            yield known.of([name]), name, known.module
 
 
 def new_imports(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[str, str, str]]:
@@ -69,7 +47,7 @@ def new_imports(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[str, s
         if known is not None:
             for name in known.names:
                 if name not in before and len(name) > 1:
-                    yield f"{known.head}{name}{known.tail}", name, known.module
+                    yield known.of([name]), name, known.module
         elif line not in {other.strip() for other in old}:
             default = _DEFAULT.match(line)
             names = [default["name"]] if default else words(line)[-1:]
@@ -91,54 +69,53 @@ class ImportPattern(Pattern):
     def places(self, text: SearchedText, home: SearchedText | None) -> Iterator[FittingPlace]:
         if home is None or text.suffix != home.suffix or text.path == home.path:
             return
-        uses = [n for n in text.find(self._name) if self._name in words(text.body(n))]
-        imports = text.imports
-        if not imports or not uses or not set(imports).isdisjoint(uses):
+        is_used = any(self._name in words(text.body(n)) for n in text.find(self._name))
+        if not is_used or text.brings_in(self._name):
             return
-        place = self._as_name(text, imports) if self._module else None
-        yield from [place] if place else self._as_line(text, imports)
+        place = self._as_name(text) if self._module else None
+        yield from [place] if place else self._as_line(text)
 
-    def _as_name(self, text: SearchedText, imports: Sequence[int]) -> FittingPlace | None:
+    def _as_name(self, text: SearchedText) -> FittingPlace | None:
         """One more name of an import from the same module."""
-        for number in imports:
-            known = imported_names(text.body(number))
+        for number in text.find(self._module):
+            known = imported_names(text.body(number)) or import_around(text, number)
             if known is not None and known.module == self._module:
-                line = text.lines[number]
-                new = indentation(line) + known.with_name(self._name) + line[len(line.rstrip()) :]
-                return FittingPlace(number, 1, (new,), self.makings[-1], n_left=1, n_right=1)
+                line, n_old, new = with_name(text, known, number, self._name)
+                return FittingPlace(line, n_old, new, self.makings[-1], n_left=1, n_right=1)
         return None
 
-    def _as_line(self, text: SearchedText, imports: Sequence[int]) -> Iterator[FittingPlace]:
+    def _as_line(self, text: SearchedText) -> Iterator[FittingPlace]:
         """A line among those that begin alike, where it is between two of them in order."""
         head = '"' if self._line[0] == '"' else self._line.split(maxsplit=1)[0]
-        alike = [n for n in imports if text.body(n).startswith(head)]
+        alike = [n for n in text.imports if text.body(n).startswith(head)]
         if not alike:
             return
         shared, nearest = max((common_prefix(text.body(n), self._line), -n) for n in alike)
-        run = _run(alike, -nearest)
-        at = _place([text.body(n) for n in run], self._line)
-        at = -nearest + 1 if at is None else run[0] + at
+        run = _run([(n, _end(text, n)) for n in alike], -nearest)
+        at = place_among([text.body(first) for first, _ in run], self._line)
+        at = _end(text, -nearest) if at is None else [*(first for first, _ in run), run[-1][1]][at]
         new = indentation(text.lines[-nearest]) + self._line
         n_left = min(MAX_CONTEXT, len(words(self._line[:shared])))
         yield FittingPlace(at, 0, (new,), self.makings[-1], n_left=n_left)
 
 
-def _run(numbers: Sequence[int], number: int) -> range:
-    """The numbers around one that follow one another without a gap."""
-    known = frozenset(numbers)
-    first = last = number
-    while first - 1 in known:
-        first -= 1
-    while last + 1 in known:
-        last += 1
-    return range(first, last + 1)
+def _end(text: SearchedText, line: int) -> int:
+    """The line after an import."""
+    end = line + 1
+    if text.body(line)[-1:] in ("(", "{"):
+        while end - line < MAX_IMPORTED and text.body(end)[:1] not in (")", "}", ""):
+            end += 1
+        end += 1
+    return min(end, len(text.lines))
 
 
-def _place(ordered: Sequence[str], new: str) -> int | None:
-    """The index at which a text belongs among ordered ones, with capitals apart or not; None where
-    they are in no order."""
-    for key in (str, str.lower):
-        if all(key(a) <= key(b) for a, b in pairwise(ordered)):
-            after = (i for i, other in enumerate(ordered) if key(other) > key(new))
-            return next(after, len(ordered))
-    return None
+def _run(spans: Sequence[tuple[int, int]], line: int) -> list[tuple[int, int]]:
+    """The imports, (first line, line after), around one that follow one another without a gap."""
+    run: list[tuple[int, int]] = []
+    for span in spans:
+        if run and run[-1][1] != span[0]:
+            if run[-1][0] >= line:
+                break
+            run = []
+        run.append(span)
+    return run

@@ -48,8 +48,9 @@ _METHOD = re.compile(
     r"\((?P<inside>[^;{}]*)\)[^;{}()=]*\{$"
 )
 """The head of a function that no keyword begins, and its opening brace."""
+_FUNCTION = re.compile(r"(?:[\w<>()]+\s+)*?(?:def|fn|fun|func|function|sub)\b")
 _LIST_OF_IMPORTS = re.compile(r"(?:import|from)\b.*[({]$|export\s*(?:type\s*)?\{$")
-_LISTED = re.compile(r"(?:type\s+)?\w+(?:\s+as\s+\w+)?,?$")
+_LISTED = re.compile(r"(?:type\s+)?\w+(?:\s+as\s+\w+)?(?:,\s*\w+)*,?$")
 """A line of a list of imported names."""
 
 
@@ -73,6 +74,15 @@ def defined_name(line: str) -> str:
         if match is not None and match["inside"].count("(") != match["inside"].count(")"):
             return ""
     return match["name"] if match is not None else ""
+
+
+def begins_function(line: str) -> bool:
+    """True for a line, without indentation, that is the head of a function."""
+    return (
+        _FUNCTION.match(line) is not None
+        or line.endswith("=> {")
+        or (line.endswith("{") and _METHOD.match(line) is not None)
+    )
 
 
 def holds_name(line: str, name: str) -> bool:

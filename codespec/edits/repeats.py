@@ -12,6 +12,7 @@ from codespec.edits.dismissals import AnyDismissed, Dismissals
 from codespec.edits.edit_session import ChangeReader, EditSession
 from codespec.edits.features import PatternFeatures, session_features
 from codespec.edits.line_features import OF_OTHER_IMPORT, is_member_use
+from codespec.edits.local_names import is_own_variable
 from codespec.edits.ranking import Ranking
 
 
@@ -84,9 +85,13 @@ def edit_of(candidate: CandidateEdit, chance: float) -> LineEdit:
 
 
 def _may_mean_another(candidate: CandidateEdit) -> bool:
-    """True where a definition alone got another name, others of its name are left, and the place
-    does not say which of them it means: in other files, after a dot, or beside another one."""
+    """True where a variable of one function got another name, and the place is in another function;
+    and where a definition alone did, others of its name are left, and the place does not say which
+    of them it means: in other files, after a dot, or beside another one."""
     places, (text, place) = candidate.places, candidate.found
+    is_own = is_own_variable(places.pattern, places.home, text, place.line)
+    if is_own is not None:
+        return not is_own
     if not places.n_defining or len(places.pattern.numbers) > 1:
         return False
     name = places.pattern.removed.strip()

@@ -23,7 +23,7 @@ MAX_TEXT = 1 << 20
 MAX_LINE = 400
 """Characters. A longer line is no place for an edit."""
 _MAX_ANSWERS = 400
-_MAX_IMPORTED = 60
+MAX_IMPORTED = 60
 """Lines of a list of imported names."""
 MAX_FOUND = 150
 """Lines that one search returns."""
@@ -152,7 +152,7 @@ class SearchedText:
         return known
 
     def _is_in_import(self, line: int, at_top: bool) -> bool:
-        first = max(0, line - _MAX_IMPORTED)
+        first = max(0, line - MAX_IMPORTED)
         while line > first and is_listed_name(self.body(line)):
             line -= 1
         is_inner = at_top and self.lines[line][:1].isspace()

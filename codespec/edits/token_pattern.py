@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from functools import partial
 from typing import ClassVar, NamedTuple
 
-from codespec.edits.line_tokens import indentation, signs
+from codespec.edits.import_lists import in_order_again
+from codespec.edits.line_tokens import indentation, is_import, signs
 from codespec.edits.pattern import FittingPlace, Pattern
 from codespec.edits.searched_text import SearchedText
 from codespec.edits.substitutions import Substitution, agreeing, occurrences, replaced
@@ -123,7 +124,10 @@ class TokenPattern(Pattern):
             yield _Fit(line.number, new, which, n_left, n_right, whole, n, True)
 
     def _new(self, before: str, body: str, after: str, starts: Sequence[int]) -> tuple[str, ...]:
-        new = before + replaced(body, starts, self.needle, self._put) + after
+        new = replaced(body, starts, self.needle, self._put)
+        if is_import(body):
+            new = in_order_again(body, new)
+        new = before + new + after
         return (new,) if new.strip() else ()
 
 

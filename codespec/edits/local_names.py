@@ -1,0 +1,155 @@
+"""Names that belong to one function: its parameters and variables, as its text declares them.
+
+Functions are known by their heads and by indentation, without a parser: a text is often broken
+while it is edited.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import lru_cache
+
+from codespec.edits.line_tokens import begins_function, holds_name, indentation
+from codespec.edits.pattern import Pattern
+from codespec.edits.searched_text import SearchedText
+
+_NAME = re.compile(r"[^\W\d]\w*")
+_MAX_LINES = 400
+"""Lines above and below that are looked at for the ends of a function."""
+_MAX_HEAD = 20
+"""Lines of a function's head."""
+_GOES_ON = re.compile(r"[)\]}{]|where\b")
+"""The beginning of a line that goes on with the head of a function, or ends it."""
+_BESIDE = ("//", "#", "*", "/*", "@", "///")
+"""Beginnings of lines above a function that belong to it: comments, attributes and decorators."""
+_C_LIKE = frozenset(
+    {".c", ".h", ".cc", ".cpp", ".cxx", ".hh", ".hpp", ".java", ".cs", ".scala", ".dart", ".zig"}
+)
+_UNDECLARED = frozenset({".py", ".pyi", ".rb", ".ex", ".exs", ".php"})
+"""Endings of files of languages where an assignment makes a variable."""
+
+
+def is_own_variable(
+    pattern: Pattern, home: SearchedText | None, text: SearchedText, line: int
+) -> bool | None:
+    """True if a pattern replaced the name of a parameter or variable in one function only, and a
+    line stands in that; False for a line elsewhere, where the name is another's. None where it
+    replaced other things or in several functions, and where an argument is passed by its name.
+
+    home: the open document in which the pattern was made last.
+    """
+    old, new = pattern.removed.strip(), pattern.added.strip()
+    if home is None or not (_NAME.fullmatch(old) and _NAME.fullmatch(new)):
+        return None
+    numbers = tuple(making.line for making in pattern.makings if making.change.path == home.path)
+    if len(numbers) < len(pattern.makings):
+        return None
+    (lines,) = home.found_once(
+        ("local name", numbers, old, new), lambda: [_lines_of_local(home, numbers, (old, new))]
+    )
+    if lines is None:
+        return None
+    if text.path == home.path and line in lines:
+        return True
+    is_argument = re.search(rf"(?:^|[(,]\s*){re.escape(old)}=(?!=)", text.body(line))
+    return None if is_argument else False
+
+
+def _lines_of_local(
+    text: SearchedText, numbers: tuple[int, ...], names: tuple[str, ...]
+) -> range | None:
+    """The lines of the function that holds all these lines, see `lines_of_local`."""
+    lines = lines_of_local(text, numbers[-1], names) if numbers[-1] < len(text.lines) else None
+    return lines if lines is not None and all(n in lines for n in numbers) else None
+
+
+def lines_of_local(text: SearchedText, line: int, names: tuple[str, ...]) -> range | None:
+    """The lines of the function around a line, with the comments above it, where one of these
+    names is a parameter or a variable of it; None where none is."""
+    function = _function_around(text, line)
+    if function is None:
+        return None
+    first, last = function
+    head, n_head = _head(text, first)
+    of_head, of_body = _declarations(names, text.suffix)
+    is_local = of_head.search(head) is not None
+    for number in range(first + n_head, last):
+        body = text.body(number)
+        if body.startswith(("global ", "nonlocal ")) and any(holds_name(body, n) for n in names):
+            return None
+        is_local = is_local or of_body.search(body) is not None
+    if not is_local:
+        return None
+    while first and text.body(first - 1).startswith(_BESIDE):
+        first -= 1
+    return range(first, last)
+
+
+def _function_around(text: SearchedText, line: int) -> tuple[int, int] | None:
+    """(first line, line after the last one) of the outermost function that holds a line."""
+    found: int | None = None
+    for number in _lines_around(text, line):
+        if begins_function(_head(text, number)[0]):
+            found = number
+    if found is None:
+        return None
+    depth = len(indentation(text.lines[found]))
+    end = line + 1
+    while end < min(len(text.lines), line + _MAX_LINES):
+        body = text.body(end)
+        if body and len(indentation(text.lines[end])) <= depth and not _GOES_ON.match(body):
+            break
+        end += 1
+    return found, end
+
+
+def _lines_around(text: SearchedText, line: int) -> Iterator[int]:
+    """The line, and those above that are less deep than all below them: what it stands in."""
+    depth = len(indentation(text.lines[line])) + 1
+    for number in range(line, max(-1, line - _MAX_LINES), -1):
+        body = text.body(number)
+        here = len(indentation(text.lines[number]))
+        if not body or here >= depth:
+            continue
+        # A line that ends a head stands for the one that begins it, at the same depth.
+        depth = here + 1 if _GOES_ON.match(body) else here
+        yield number
+        if not depth:
+            return
+
+
+def _head(text: SearchedText, line: int) -> tuple[str, int]:
+    """(the head of what a line begins, on one line, its number of lines)."""
+    head = text.body(line)
+    n_lines = 1
+    while head.count("(") > head.count(")") and n_lines < _MAX_HEAD:
+        head += " " + text.body(line + n_lines)
+        n_lines += 1
+    return head, n_lines
+
+
+@lru_cache(64)
+def _declarations(names: tuple[str, ...], suffix: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """Patterns of a parameter in a function's head, and of a variable on one of its lines."""
+    name = rf"(?<![\w.])(?:{'|'.join(map(re.escape, names))})\b"
+    in_head = [rf"{name}\??\s*:(?!:)"]
+    in_body = [
+        rf"\b(?:let|const|var|val|auto)\b[^=;]*?{name}",
+        rf"^(?:if |for |switch |case )?(?:[\w*]+,\s*)*{name}(?:\s*,\s*[\w*]+)*\s*:=",
+        rf"\bfor\b[^=;]*?{name}[\w\s,)]*?(?:\b(?:in|of)\b|:)",
+    ]
+    if suffix == ".go":
+        in_head.append(rf"[(,]\s*{name}(?:\s*,\s*\w+)*\s+(?:[*\[]|\.\.\.|\w)")
+    else:
+        in_head.append(rf"[(,]\s*(?:\*+|&|\.\.\.|mut\s+)?{name}\s*[,)=]")
+    if suffix in _C_LIKE:
+        in_head.append(rf"[\w>\]*&]\s*[\s*&]{name}\s*[,)=\[]")
+        typed = r"(?!(?:return|else|case|goto|throw|new|delete|await|yield)\b)[\w:<>,.\[\]]+"
+        in_body.append(rf"^(?:{typed}[\s*&]+)+{name}\s*(?:=(?!=)|[;:\[{{(])")
+    if suffix in _UNDECLARED:
+        in_body += [
+            rf"^(?:[\w*]+,\s*)*\$?{name}(?:\s*,\s*[\w*]+)*\s*(?::[^=]+)?=(?!=)",
+            rf"\bas\s+{name}",
+        ]
+    return re.compile("|".join(in_head)), re.compile("|".join(in_body))
