@@ -14,7 +14,14 @@ from codespec.edits.analogy import difference
 from codespec.edits.analogy_pattern import AnalogyPattern, BlockAnalogyPattern
 from codespec.edits.block_pattern import AddedLines, BlockPattern
 from codespec.edits.import_lists import renamed_in_place
-from codespec.edits.import_pattern import ImportPattern, listed_imports, new_imports
+from codespec.edits.import_pattern import (
+    ImportPattern,
+    RemovedImportPattern,
+    gone_names,
+    listed_imports,
+    new_imports,
+    removed_imports,
+)
 from codespec.edits.line_tokens import (
     common_indentation,
     dedented,
@@ -57,7 +64,8 @@ class _ChangedLine:
 class _Reading:
     """The sense of a change by itself, wherever it is made. said: keys that it shares with changes
     that repeat it. block, analogy: keys of its block as a whole; None where it makes none. imports:
-    see `new_imports`. listed: new lines, from the first one, that may be names of a list."""
+    see `new_imports`. listed: new lines, from the first one, that may be names of a list.
+    gone: see `gone_names`."""
 
     lines: tuple[_ChangedLine, ...]
     said: frozenset[Key]
@@ -65,6 +73,7 @@ class _Reading:
     analogy: Key | None
     imports: tuple[tuple[str, str, str], ...]
     listed: tuple[int, ...]
+    gone: tuple[tuple[str, str], ...]
 
 
 class ChangeReader:
@@ -139,7 +148,7 @@ class _CoveredLines:
 
 def _reading(old: tuple[str, ...], new: tuple[str, ...]) -> _Reading:
     lines: list[_ChangedLine] = []
-    for i, j in _versions(old, new):
+    for i, j in aligned(old, new):
         before, after = old[i].strip(), new[j].strip()
         made = substitution(before, renamed_in_place(before, after) or after)
         if made is not None:
@@ -163,17 +172,8 @@ def _reading(old: tuple[str, ...], new: tuple[str, ...]) -> _Reading:
                 analogy = difference("\n".join(sides[0]), "\n".join(sides[1])) or None
     imports = tuple(islice(new_imports(old, new), _MAX_IMPORTS))
     listed = tuple(i for i, line in enumerate(new) if is_listed_name(line.strip()))
-    return _Reading(tuple(lines), frozenset(said), block, analogy, imports, listed)
-
-
-def _versions(old: tuple[str, ...], new: tuple[str, ...]) -> list[tuple[int, int]]:
-    """Pairs (i, j) of an old and a new line that are versions of each other: of lines that were put
-    in another order, the one that changed as well."""
-    gone = [i for i, line in enumerate(old) if line not in new]
-    come = [j for j, line in enumerate(new) if line not in old]
-    if len(old) == len(new) and len(gone) == len(come) == 1 and gone != come:
-        return [(gone[0], come[0])]
-    return aligned(old, new)
+    gone = tuple(islice(gone_names(old, new), _MAX_IMPORTS))
+    return _Reading(tuple(lines), frozenset(said), block, analogy, imports, listed, gone)
 
 
 def _taught(
@@ -190,11 +190,10 @@ def _taught(
                 yield ("analogy", line.analogy), AnalogyPattern(making), making
     making = Making(change, change.line)
     for line, name, module in _imports(change, reading, home):
-        yield (
-            ("import", module, name if module else line),
-            ImportPattern(line, name, module),
-            making,
-        )
+        key = ("import", module, name if module else line)
+        yield key, ImportPattern(line, name, module), making
+    if home is not None and reading.gone:
+        yield from _removed_imports(change, reading, home, making)
     if reading.block is not None:
         yield ("block", reading.block), BlockPattern(change.old, change.new), making
     if reading.analogy is not None:
@@ -213,6 +212,15 @@ def _imports(
     numbers = [change.line + offset for offset in reading.listed]
     listed = listed_imports(home, numbers, change.old)
     return [*islice(chain(reading.imports, listed), _MAX_IMPORTS)]
+
+
+def _removed_imports(
+    change: LineChange, reading: _Reading, home: SearchedText, making: Making
+) -> Iterator[tuple[Key, Pattern, Making]]:
+    """Patterns of names that are imported no more."""
+    known = [line.substitution.found for line in reading.lines if not line.substitution.added]
+    for name, module in removed_imports(home, change.line, reading.gone):
+        yield ("no import", name, module), RemovedImportPattern(name, module, known), making
 
 
 def _added(

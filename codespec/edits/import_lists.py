@@ -108,6 +108,19 @@ def with_name(
     return number - 1, 1, (f"{last.rstrip()},", prefix + name)
 
 
+def without_name(
+    text: SearchedText, known: ImportedNames, line: int, name: str
+) -> tuple[int, int, tuple[str, ...]]:
+    """The same of one name less. line: the one that holds it."""
+    names = [other for other in known.names if other != name]
+    if known.lines is None:
+        there = text.lines[line]
+        whole = indentation(there) + known.of(names) + there[len(there.rstrip()) :]
+        return line, 1, (whole,) if names else ()
+    first, last = known.lines
+    return (line, 1, ()) if names else (first, last + 1 - first, ())
+
+
 def renamed_in_place(old: str, new: str) -> str | None:
     """The old line with the one name renamed that two versions of an import do not share, where the
     new one has its names in another order; None for other lines."""

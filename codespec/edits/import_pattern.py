@@ -4,16 +4,18 @@ it, or as one more name of an import from the same module."""
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import ClassVar
 
 from codespec.edits.import_lists import (
+    ImportedNames,
     import_around,
     imported_names,
     place_among,
     with_name,
+    without_name,
 )
-from codespec.edits.line_tokens import indentation, is_import, words
+from codespec.edits.line_tokens import indentation, is_import, is_listed_name, words
 from codespec.edits.pattern import FittingPlace, Pattern
 from codespec.edits.searched_text import MAX_IMPORTED, SearchedText
 from codespec.edits.substitutions import MAX_CONTEXT
@@ -37,9 +39,11 @@ def listed_imports(
 
 
 def new_imports(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[str, str, str]]:
-    """(line, name, module) of each name that lines import now and did not before, see
-    `ImportPattern`."""
-    before = {name for line in old for name in words(line)}
+    """(line, name, module) of each name that lines import now and did not before, or from another
+    module than before while others stay, see `ImportPattern`."""
+    modules = {known.module for known in _imported(new)}
+    moved = {name for name, module in gone_names(old, new) if module in modules}
+    before = {name for line in old for name in words(line)} - moved
     for line in (line.strip() for line in new):
         if not is_import(line):
             continue
@@ -53,6 +57,41 @@ def new_imports(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[str, s
             names = [default["name"]] if default else words(line)[-1:]
             if names and names[0] not in before:
                 yield line, names[0], ""
+
+
+def removed_imports(
+    text: SearchedText, line: int, gone: Sequence[tuple[str, str]]
+) -> Iterator[tuple[str, str]]:
+    """(name, module) of each name that a change took out of an import. line: of the change in the
+    text as it is now. gone: see `gone_names`."""
+    around = import_around(text, line) or import_around(text, line - 1)
+    for name, module in gone:
+        if module:
+            yield name, module
+        elif around is not None:
+            yield name, around.module
+
+
+def gone_names(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """(name, module) of the names that old lines import, or may list, and new ones do not. module:
+    "" for one in a list over several lines."""
+    after = {name for line in new for name in words(line)}
+    now = _imported(new)
+    for line in (line.strip() for line in old):
+        known = imported_names(line)
+        if known is not None:
+            still = {name for other in now if other.module == known.module for name in other.names}
+            moved = {name for other in now if other.module != known.module for name in other.names}
+            for name in known.names:
+                if name not in still and (name in moved or name not in after):
+                    yield name, known.module
+        elif is_listed_name(line):
+            yield from ((name, "") for name in words(line) if name not in after)
+
+
+def _imported(lines: Sequence[str]) -> list[ImportedNames]:
+    found = (imported_names(line.strip()) for line in lines)
+    return [known for known in found if known is not None]
 
 
 class ImportPattern(Pattern):
@@ -97,6 +136,34 @@ class ImportPattern(Pattern):
         new = indentation(text.lines[-nearest]) + self._line
         n_left = min(MAX_CONTEXT, len(words(self._line[:shared])))
         yield FittingPlace(at, 0, (new,), self.makings[-1], n_left=n_left)
+
+
+class RemovedImportPattern(Pattern):
+    """A name that a file imports no more from a module: in other files that do not use it, or in
+    all where it comes from another module now, whatever names stand beside it."""
+
+    kind: ClassVar[str] = "delete"
+
+    def __init__(self, name: str, module: str, known: Collection[str]) -> None:
+        """known: texts that are looked for by patterns of tokens."""
+        super().__init__(name, "", name)
+        self._name, self._module, self._known = name, module, known
+
+    def places(self, text: SearchedText, home: SearchedText | None) -> Iterator[FittingPlace]:
+        if home is None or text.suffix != home.suffix or text.path == home.path:
+            return
+        holding = [n for n in text.find(self._name) if self._name in words(text.body(n))]
+        for number in holding:
+            on_line = imported_names(text.body(number))
+            known = on_line or import_around(text, number)
+            if known is None or known.module != self._module or self._name not in known.names:
+                continue
+            if not home.brings_in(self._name) and holding != [number]:
+                return
+            if not any(removed in text.body(number) for removed in self._known):
+                line, n_old, new = without_name(text, known, number, self._name)
+                yield FittingPlace(line, n_old, new, self.makings[-1], n_left=1, n_right=1)
+            return
 
 
 def _end(text: SearchedText, line: int) -> int:

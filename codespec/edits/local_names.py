@@ -59,15 +59,9 @@ def is_own_variable(
 def _lines_of_local(
     text: SearchedText, numbers: tuple[int, ...], names: tuple[str, ...]
 ) -> range | None:
-    """The lines of the function that holds all these lines, see `lines_of_local`."""
-    lines = lines_of_local(text, numbers[-1], names) if numbers[-1] < len(text.lines) else None
-    return lines if lines is not None and all(n in lines for n in numbers) else None
-
-
-def lines_of_local(text: SearchedText, line: int, names: tuple[str, ...]) -> range | None:
-    """The lines of the function around a line, with the comments above it, where one of these
-    names is a parameter or a variable of it; None where none is."""
-    function = _function_around(text, line)
+    """The lines of the function that holds all these lines, with the comments above it, where one
+    of the names is a parameter or a variable of it; None where none is."""
+    function = _function_around(text, numbers[-1]) if max(numbers) < len(text.lines) else None
     if function is None:
         return None
     first, last = function
@@ -79,11 +73,10 @@ def lines_of_local(text: SearchedText, line: int, names: tuple[str, ...]) -> ran
         if body.startswith(("global ", "nonlocal ")) and any(holds_name(body, n) for n in names):
             return None
         is_local = is_local or of_body.search(body) is not None
-    if not is_local:
-        return None
     while first and text.body(first - 1).startswith(_BESIDE):
         first -= 1
-    return range(first, last)
+    is_alone = all(first <= number < last for number in numbers)
+    return range(first, last) if is_local and is_alone else None
 
 
 def _function_around(text: SearchedText, line: int) -> tuple[int, int] | None:
