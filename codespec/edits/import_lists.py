@@ -66,11 +66,6 @@ def imported_names(line: str) -> ImportedNames | None:
 def import_around(text: SearchedText, line: int) -> ImportedNames | None:
     """The import over several lines that a line belongs to; None for other lines, and where a line
     of it holds other than one name."""
-    known = text.found_once(("import around", line), lambda: [_import_around(text, line)])
-    return known[0]
-
-
-def _import_around(text: SearchedText, line: int) -> ImportedNames | None:
     first = line - 1 if text.body(line)[:1] in (")", "}") else line
     while line - first < MAX_IMPORTED and is_listed_name(text.body(first)):
         first -= 1
