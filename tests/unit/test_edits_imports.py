@@ -85,6 +85,9 @@ def test_a_name_that_is_imported_already_is_not_added() -> None:
     for use in ("from m import (\n    bb,\n    cc,\n)\n", "from k import (\n    cc,\n)\n"):
         session = edited("py", "from m import aa\n", f"{use}\nput(cc)\n", "aa", "aa, cc")
         assert made_there(session) == set()
+    ours = "use k::{\n    aa, cc,\n    dd,\n};\n\nput(cc);\n"
+    session = edited("rs", "use m::n::{aa};\n", ours, "aa", "aa, cc")
+    assert made_there(session) == set()
 
 
 def test_a_new_import_goes_behind_a_list_not_into_it() -> None:
