@@ -19,6 +19,7 @@ from codespec.edits.import_pattern import (
     RemovedImportPattern,
     gone_names,
     listed_imports,
+    listed_names,
     new_imports,
     removed_imports,
 )
@@ -27,7 +28,6 @@ from codespec.edits.line_tokens import (
     dedented,
     has_word,
     indentation,
-    is_listed_name,
     signs,
 )
 from codespec.edits.pattern import Making, Pattern
@@ -64,8 +64,7 @@ class _ChangedLine:
 class _Reading:
     """The sense of a change by itself, wherever it is made. said: keys that it shares with changes
     that repeat it. block, analogy: keys of its block as a whole; None where it makes none. imports:
-    see `new_imports`. listed: new lines, from the first one, that may be names of a list.
-    gone: see `gone_names`."""
+    see `new_imports`. listed: see `listed_names`. gone: see `gone_names`."""
 
     lines: tuple[_ChangedLine, ...]
     said: frozenset[Key]
@@ -171,7 +170,7 @@ def _reading(old: tuple[str, ...], new: tuple[str, ...]) -> _Reading:
             if len(old) <= _MAX_ANALOGY_LINES and n_chars < _MAX_ANALOGY_CHARS:
                 analogy = difference("\n".join(sides[0]), "\n".join(sides[1])) or None
     imports = tuple(islice(new_imports(old, new), _MAX_IMPORTS))
-    listed = tuple(i for i, line in enumerate(new) if is_listed_name(line.strip()))
+    listed = tuple(listed_names(old, new))
     gone = tuple(islice(gone_names(old, new), _MAX_IMPORTS))
     return _Reading(tuple(lines), frozenset(said), block, analogy, imports, listed, gone)
 
@@ -210,7 +209,7 @@ def _imports(
     if home is None or not reading.listed:
         return [*reading.imports]
     numbers = [change.line + offset for offset in reading.listed]
-    listed = listed_imports(home, numbers, change.old)
+    listed = listed_imports(home, numbers)
     return [*islice(chain(reading.imports, listed), _MAX_IMPORTS)]
 
 

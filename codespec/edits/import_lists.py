@@ -69,6 +69,8 @@ def import_around(text: SearchedText, line: int) -> ImportedNames | None:
     first = line - 1 if text.body(line)[:1] in (")", "}") else line
     while line - first < MAX_IMPORTED and is_listed_name(text.body(first)):
         first -= 1
+    if text.body(first)[-1:] not in ("(", "{"):
+        return None
     last = first + 1
     while last - first < MAX_IMPORTED and is_listed_name(text.body(last)):
         last += 1

@@ -25,17 +25,21 @@ _DEFAULT = re.compile(r"import (?:type )?(?:\* as )?(?P<name>\w{2,}) from\b")
 """An import of a whole module, or of what it exports first, in JavaScript."""
 
 
-def listed_imports(
-    text: SearchedText, numbers: Sequence[int], old: Sequence[str]
-) -> Iterator[tuple[str, str, str]]:
-    """The same of names in lists over several lines. numbers: of lines that were added. old: lines
-    in whose place they are."""
-    before = {name for line in old for name in words(line)}
+def listed_imports(text: SearchedText, numbers: Sequence[int]) -> Iterator[tuple[str, str, str]]:
+    """The same of names in lists over several lines. numbers: of lines that may be such names."""
     for number in numbers:
         known = import_around(text, number)
         name = text.body(number).rstrip(",")
-        if known is not None and name in known.names and name not in before and len(name) > 1:
+        if known is not None and name in known.names:
             yield known.of([name]), name, known.module
+
+
+def listed_names(old: Sequence[str], new: Sequence[str]) -> Iterator[int]:
+    """Which new lines may be names of a list that old ones do not hold."""
+    before = {name for line in old for name in words(line)}
+    for i, line in enumerate(line.strip() for line in new):
+        if is_listed_name(line) and not before.intersection(words(line)):
+            yield i
 
 
 def new_imports(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[str, str, str]]:
@@ -64,27 +68,23 @@ def removed_imports(
 ) -> Iterator[tuple[str, str]]:
     """(name, module) of each name that a change took out of an import. line: of the change in the
     text as it is now. gone: see `gone_names`."""
-    around = import_around(text, line) or import_around(text, line - 1)
     for name, module in gone:
         if module:
             yield name, module
-        elif around is not None:
+        elif (around := import_around(text, line) or import_around(text, line - 1)) is not None:
             yield name, around.module
 
 
 def gone_names(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """(name, module) of the names that old lines import, or may list, and new ones do not. module:
-    "" for one in a list over several lines."""
+    """(name, module) of the names that old lines import, or may list, and new ones do not; of a
+    module's name that changed, none. module: "" for a list over several lines."""
     after = {name for line in new for name in words(line)}
-    now = _imported(new)
+    now = {known.module: known.names for known in _imported(new)}
     for line in (line.strip() for line in old):
         known = imported_names(line)
         if known is not None:
-            still = {name for other in now if other.module == known.module for name in other.names}
-            moved = {name for other in now if other.module != known.module for name in other.names}
-            for name in known.names:
-                if name not in still and (name in moved or name not in after):
-                    yield name, known.module
+            still = now.get(known.module, after)
+            yield from ((name, known.module) for name in known.names if name not in still)
         elif is_listed_name(line):
             yield from ((name, "") for name in words(line) if name not in after)
 
@@ -151,6 +151,8 @@ class RemovedImportPattern(Pattern):
 
     def places(self, text: SearchedText, home: SearchedText | None) -> Iterator[FittingPlace]:
         if home is None or text.suffix != home.suffix or text.path == home.path:
+            return
+        if not text.find(self._module):
             return
         holding = [n for n in text.find(self._name) if self._name in words(text.body(n))]
         for number in holding:

@@ -14,7 +14,6 @@ from codespec.edits.line_tokens import begins_function, holds_name, indentation
 from codespec.edits.pattern import Pattern
 from codespec.edits.searched_text import SearchedText
 
-_NAME = re.compile(r"[^\W\d]\w*")
 _MAX_LINES = 400
 """Lines above and below that are looked at for the ends of a function."""
 _MAX_HEAD = 20
@@ -40,7 +39,7 @@ def is_own_variable(
     home: the open document in which the pattern was made last.
     """
     old, new = pattern.removed.strip(), pattern.added.strip()
-    if home is None or not (_NAME.fullmatch(old) and _NAME.fullmatch(new)):
+    if home is None or not (old.isidentifier() and new.isidentifier()):
         return None
     numbers = tuple(making.line for making in pattern.makings if making.change.path == home.path)
     if len(numbers) < len(pattern.makings):
