@@ -9,6 +9,8 @@ from __future__ import annotations
 
 import pytest
 
+from tests.scripted_server import completion, models, scripted_server
+
 from .conftest import PATIENT, Desk, Start
 from .editor import Editor
 from .install import Neovim
@@ -29,6 +31,12 @@ ASK = {
         source:complete(params, function(response) found = response end)
         """,
 }
+SELECT = {
+    "blink": """
+        require('codespec.blink').new({}, {}):resolve(found.items[1], function(i) selected = i end)
+        """,
+    "cmp": "require('codespec.cmp'):resolve(found.items[1], function(i) selected = i end)",
+}
 TAKE = {
     "blink": """
         require('codespec.blink').new({}, {}):execute({}, found.items[1], function() end, insert)
@@ -48,7 +56,10 @@ SETUP = {
         cmp.register_source('codespec', require('codespec.cmp'))
         cmp.setup({
           sources = { { name = 'codespec' } },
-          mapping = { ['<C-y>'] = cmp.mapping.confirm({ select = true }) },
+          mapping = {
+            ['<C-n>'] = cmp.mapping.select_next_item(),
+            ['<C-y>'] = cmp.mapping.confirm({ select = true }),
+          },
         })""",
     "blink.cmp": """
         require('blink.cmp').setup({
@@ -59,8 +70,15 @@ SETUP = {
               codespec = { name = 'codespec', module = 'codespec.blink', async = true },
             },
           },
-          completion = { accept = { auto_brackets = { enabled = false } } },
-          keymap = { preset = 'none', ['<C-y>'] = { 'select_and_accept' } },
+          completion = {
+            accept = { auto_brackets = { enabled = false } },
+            list = { selection = { preselect = false } },
+          },
+          keymap = {
+            preset = 'none',
+            ['<C-n>'] = { 'select_next' },
+            ['<C-y>'] = { 'select_and_accept' },
+          },
         })""",
 }
 LISTED = {
@@ -78,14 +96,27 @@ def n_accepted(editor: Editor) -> int:
     return editor.lua("return accepted or 0")
 
 
-def count_accepted(editor: Editor) -> None:
+def ids_shown(editor: Editor) -> list[str]:
+    """Ids of the items that the server was told the user has seen."""
+    return editor.lua("return shown")
+
+
+def record(editor: Editor) -> None:
+    """From now on, what the server is told of items."""
     editor.lua("""
         local client = require('codespec.client')
-        local tell = client.accepted
+        local accept, notify = client.accepted, client.notify
+        shown = {}
         client.accepted = function(item)
           accepted = (accepted or 0) + 1
           assert(item.command.command == 'codespec.accepted')
-          tell(item)
+          accept(item)
+        end
+        client.notify = function(method, params)
+          if method == 'textDocument/didShowCompletion' then
+            table.insert(shown, params.item.command.arguments[1])
+          end
+          notify(method, params)
         end""")
 
 
@@ -98,7 +129,7 @@ def test_a_source_answers_as_its_menu_reads(
     editor.wait_for_status("ready")
     editor.type("5Gccwith ope")
     editor.wait_for(lambda: "with ope" in editor.text)
-    count_accepted(editor)
+    record(editor)
     editor.lua(ASK[menu])
     editor.wait_for(lambda: editor.lua("return found ~= nil and found.items[1] ~= nil"))
     assert not editor.lua("return require('codespec').next()")
@@ -109,6 +140,10 @@ def test_a_source_answers_as_its_menu_reads(
     begin = item["textEdit"]["range"]["start"]
     assert (begin["line"], begin["character"]) == (4, len("    with "))
     assert item["label"].startswith("ope")
+    assert ids_shown(editor) == [], "what is listed is not yet seen"
+    editor.lua(SELECT[menu])
+    assert editor.lua("return vim.deep_equal(selected, found.items[1])")
+    assert ids_shown(editor) == [item["data"]["item"]["command"]["arguments"][0]]
     before = editor.text
     editor.lua(INSERT + TAKE[menu])
     assert editor.text == before.replace("with ope", f"with {item['textEdit']['newText']}", 1)
@@ -123,7 +158,7 @@ def test_in_the_menu_itself(newest: Neovim, desk: Desk, editors: list[Editor], n
     editor = Editor(newest, desk.env, desk.workspace, options, "--cmd", path)
     editors.append(editor)
     editor.lua(SETUP[name])
-    count_accepted(editor)
+    record(editor)
     editor.open(desk.file("a.py", CODE))
     editor.wait_for_status("ready")
     editor.type("5Gccwith ope")
@@ -133,7 +168,11 @@ def test_in_the_menu_itself(newest: Neovim, desk: Desk, editors: list[Editor], n
     text = editor.lua(LISTED[name])["textEdit"]["newText"]
     assert text.startswith("open")
     assert not editor.read().ghost
+    editor.idle()
+    assert ids_shown(editor) == [], "it is listed, and none is selected"
     before = editor.text
+    editor.type("<C-n>")
+    editor.wait_for(lambda: len(set(ids_shown(editor))) == 1, "selected")
     editor.type("<C-y>")
     editor.wait_for(lambda: editor.text == before.replace("with open", f"with {text}", 1))
     editor.wait_for(lambda: n_accepted(editor) == 1)
@@ -141,3 +180,25 @@ def test_in_the_menu_itself(newest: Neovim, desk: Desk, editors: list[Editor], n
     editor.type("<Esc>")
     editor.idle()
     assert editor.messages == ""
+
+
+def test_backticks_in_a_suggestion_do_not_end_its_documentation(
+    newest: Neovim, own_desk: Desk, start: Start
+) -> None:
+    text = "'````' + name + '```') as f:\n"
+    routes = {"/v1/models": models(), "/v1/completions": completion([text])}
+    with scripted_server(routes) as server:
+        config = own_desk.path / "CONFIG" / "codespec" / "config.toml"
+        config.parent.mkdir(parents=True)
+        config.write_text(f'[model]\ntarget = "{server.url}"\n')
+        editor = start(newest, own_desk, f"ghost_text='none', {PATIENT}")
+        editor.open(own_desk.file("a.py", CODE))
+        editor.wait_for_status("ready")
+        editor.type("5Gccwith open(")
+        editor.idle()
+        editor.lua(ASK["cmp"])
+        editor.wait_for(lambda: editor.lua("return found ~= nil and found.items[1] ~= nil"))
+        shown = editor.lua("return found.items[1].documentation.value").split("\n")
+    assert shown[0] == "`````python"
+    assert shown[-1] == "`````"
+    assert "````" in shown[1]

@@ -21,6 +21,11 @@ function M.get_completions(_, context, callback)
   end)
 end
 
+---@param callback fun(item: table)
+function M.resolve(_, item, callback)
+  menu.selected(item, callback)
+end
+
 function M.execute(_, _, item, callback, insert)
   insert()
   menu.accepted(item)

@@ -22,6 +22,11 @@ function M.complete(_, params, callback)
   end)
 end
 
+---@param callback fun(item: table)
+function M.resolve(_, item, callback)
+  menu.selected(item, callback)
+end
+
 function M.execute(_, item, callback)
   menu.accepted(item)
   callback(item)

@@ -16,6 +16,16 @@ M.TRIGGERS = { '.', ':', '(', '[', '{', '=', ',', '>', '-', '/', '"', "'", ' ' }
 ---@class codespec.MenuItem: lsp.CompletionItem
 ---@field data { item: table } The server's item.
 
+---@param text string
+---@return string fence Longer than every run of backticks in it, which would end the block.
+local function fence_around(text)
+  local n_longest = 2
+  for run in text:gmatch('`+') do
+    n_longest = math.max(n_longest, #run)
+  end
+  return ('`'):rep(n_longest + 1)
+end
+
 ---A menu finds an item by the word at the cursor, so the item has it in front.
 ---@param item table The server's.
 ---@param buf integer
@@ -30,7 +40,7 @@ local function to_menu(item, buf, row, col, encoding)
   local text = word .. item.insertText
   local first = vim.trim(text:match('[^\n]*%S[^\n]*') or text)
   local shown = vim.fn.strcharpart(first, 0, LABEL_WIDTH)
-  local fence = ('`'):rep(3)
+  local fence = fence_around(text)
   return {
     label = (shown ~= first or text:find('\n')) and shown .. '…' or shown,
     filterText = vim.trim(text),
@@ -74,9 +84,6 @@ function M.ask(invoked, answer)
     answer(vim.tbl_map(function(item)
       return to_menu(item, buf, row, col, server.offset_encoding)
     end, found))
-    if found[1] then
-      client.notify('textDocument/didShowCompletion', { item = found[1] })
-    end
   end, buf)
   if not ok then
     answer({})
@@ -86,6 +93,15 @@ function M.ask(invoked, answer)
       compat.cancel(server, id)
     end
   end
+end
+
+---An item is selected, and with it its documentation shown: both menus ask to resolve it then. One
+---that is merely listed has not been read, and is not reported.
+---@param item codespec.MenuItem
+---@param answer fun(item: codespec.MenuItem)
+function M.selected(item, answer)
+  client.notify('textDocument/didShowCompletion', { item = item.data.item })
+  answer(item)
 end
 
 ---An item was inserted.
