@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from codespec.cli.tour.tour_places import cut_lines, renamed_definitions
+from codespec.cli.tour.tour_places import changed_lines, cut_lines, renamed_definitions
+from codespec.edit import Edit
 from tests.e2e.command_line import codespec, error
 from tests.e2e.conftest import Home
 
@@ -65,3 +66,27 @@ def test_places_are_whole_lines_of_their_files() -> None:
     assert (first.name, first.new_name, first.n_uses) == ("load_all", "load_all_again", 2)
     assert first.after == first.before.replace("load_all", "load_all_again", 1)
     assert first.after[: first.offset].endswith("load_all_again")
+
+
+def lines_of(text: str, start: int, end: int, new: str) -> tuple[list[str], list[str]]:
+    return changed_lines(text, Edit("", -1, start, end, new))
+
+
+@pytest.mark.parametrize(
+    ("text", "start", "end", "new", "expected"),
+    [
+        ("a = one\nb = one\n", 12, 15, "two", (["b = one"], ["b = two"])),
+        ("a\nb\n", 2, 4, "", (["b"], [])),  # the last line, with its line end
+        ("a\nb", 1, 3, "", (["b"], [])),  # with the one before it
+        ("a\nb", 2, 3, "", (["b"], [""])),
+        ("a", 0, 1, "", (["a"], [""])),
+        ("a\nb\nc\n", 2, 4, "", (["b"], [])),
+        ("a\nc\n", 2, 2, "b\n", ([], ["b"])),
+        ("a\nb\nc\n", 0, 3, "x\ny", (["a", "b"], ["x", "y"])),
+        ("", 0, 0, "a", ([""], ["a"])),
+    ],
+)
+def test_an_edit_is_shown_in_whole_lines(
+    text: str, start: int, end: int, new: str, expected: tuple[list[str], list[str]]
+) -> None:
+    assert lines_of(text, start, end, new) == expected

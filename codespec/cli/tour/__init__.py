@@ -22,7 +22,13 @@ from codespec.cli import (
     printable,
 )
 from codespec.cli.doctor import examine
-from codespec.cli.tour.tour_places import CutLine, cut_lines, documents, renamed_definitions
+from codespec.cli.tour.tour_places import (
+    CutLine,
+    changed_lines,
+    cut_lines,
+    documents,
+    renamed_definitions,
+)
 from codespec.config import Settings, load_settings
 from codespec.documents.from_disk import read_document, workspace_of
 from codespec.next_edit import BARS, NextEditRequest
@@ -185,10 +191,13 @@ def _edit(
         )
         where = f"{Path(first.path).relative_to(root)}:{first.line + 1}"
         steps.say(f"{where}, {first.chance:.0%} likely, one of {answer.n_left}:")
-        path, edit = Path(first.path), first.edit
+        path = Path(first.path)
         text = renamed.after if path == renamed.path else read_document(path)
-        new = (text[: edit.start] + edit.text + text[edit.end :]).split("\n")[first.line]
-        steps.code(f"  - {text.split(chr(10))[first.line]}\n  + ", new)
+        old, new = changed_lines(text, first.edit)
+        for line in old:
+            steps.code(f"  - {line}", "")
+        for line in new:
+            steps.code("  + ", line)
         steps.say("In an editor one key goes there, and the same key makes it.")
         return {
             "renamed": renamed.name,

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from codespec.config import IndexSettings
 from codespec.documents.from_disk import read_document
+from codespec.edit import Edit
 from codespec.errors import CodespecError
 from codespec.index.selection import why_not_by_name
 from codespec.index.walk import scan
@@ -105,6 +106,21 @@ def _cut(line: str) -> int:
     indent = len(line) - len(line.lstrip())
     ends = [m.end() for m in _CUT.finditer(line) if m.end() - indent >= 6]
     return next((end for end in ends if len(line.rstrip()) - end >= 8), 0)
+
+
+def changed_lines(text: str, edit: Edit) -> tuple[list[str], list[str]]:
+    """The whole lines that an edit of this text takes away, and those it puts in their place; none
+    of them in both at either end. Either may be empty: lines may only be deleted, or inserted."""
+    begin = text.rfind("\n", 0, edit.start) + 1
+    end = text.find("\n", edit.end)
+    end = len(text) if end < 0 else end
+    old = text[begin:end].split("\n")
+    new = (text[begin : edit.start] + edit.text + text[edit.end : end]).split("\n")
+    while old and new and old[0] == new[0]:
+        del old[0], new[0]
+    while old and new and old[-1] == new[-1]:
+        del old[-1], new[-1]
+    return old, new
 
 
 def renamed_definitions(texts: list[tuple[Path, str]]) -> Iterator[RenamedDefinition]:
