@@ -161,13 +161,15 @@ def check_tools(new: bool) -> None:
     if not Path(sysconfig.get_config_var("INCLUDEPY"), "Python.h").is_file():
         missing.append(("Python's header files", "python3-dev", "python3-devel"))
     if not shutil.which(llama_build.compiler()[0]):
-        missing.append((f"a C++ compiler ({llama_build.compiler()[0]})", "g++", "gcc-c++"))
+        names = " or ".join(llama_build.compilers())
+        missing.append((f"a C++ compiler ({names})", "g++", "gcc-c++"))
     if missing:
         what, debian, fedora = zip(*missing, strict=True)
         sys.exit(
             f"Not found, for the Python in {sys.base_prefix}: {', '.join(what)}.\n"
             f"Debian: apt install {' '.join(debian)}; Fedora: dnf install {' '.join(fedora)}; "
-            "macOS: xcode-select --install."
+            "macOS: xcode-select --install; Windows: Visual Studio's Build Tools, then the same "
+            "command in its Developer PowerShell, or LLVM's clang."
         )
 
 

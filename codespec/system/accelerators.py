@@ -260,9 +260,17 @@ def check_buildable(backend: str) -> None:
         )
 
 
+COMPILERS = (
+    "Debian: apt install g++; macOS: xcode-select --install; Windows: Visual Studio's Build Tools, "
+    'workload "Desktop development with C++", then the same command in its Developer PowerShell, '
+    "or LLVM's clang"
+)
+"""What to install where there is no C++ compiler."""
+
+
 def hint(backend: str) -> str:
     """The next step after a failed build for one of NAMES."""
-    compiler = "It needs a C++17 compiler (Debian: apt install g++; macOS: xcode-select --install)."
+    compiler = f"It needs a C++17 compiler ({COMPILERS})."
     if backend == "cpu":
         return compiler
     return f"{compiler}\n{ACCELERATORS[backend].step} Or build for the CPU: CODESPEC_BACKEND=cpu."

@@ -289,8 +289,17 @@ def _compiler() -> str:
 
 
 def compiler() -> list[str]:
-    """Command of the C++ compiler: CXX, or c++."""
-    return os.environ.get("CXX", "").split() or ["c++"]
+    """Command of the C++ compiler: CXX, or the first of `compilers` that is there, else that one
+    which is looked for first."""
+    named = os.environ.get("CXX", "").split()
+    names = compilers()
+    return named or [next((name for name in names if programs.find(name)), names[0])]
+
+
+def compilers() -> list[str]:
+    """Names by which a C++ compiler is looked for, in the order in which CMake does."""
+    named = os.environ.get("CXX", "").split()[:1]
+    return named or (["c++", "g++", "cl", "clang++"] if sys.platform == "win32" else ["c++"])
 
 
 def sha256(path: Path) -> str:

@@ -24,9 +24,10 @@ from importlib import metadata
 from pathlib import Path
 
 from codespec.errors import ModelError
-from codespec.system import accelerators, llama_build, programs
+from codespec.system import accelerators, llama_build, llama_builds, programs
 from codespec.system.folders import cache_dir, data_dir, data_path, private_folder
 from codespec.system.llama_build import PACKAGE, VERSION, BuildError, Say
+from codespec.system.llama_builds import Build
 
 _MODULE = "llama_cpp"
 _CHECKOUT = Path(__file__).parents[2] / ".ci" / "bootstrap.py"
@@ -47,6 +48,7 @@ def add_to_path() -> None:
         )
     if str(place) not in sys.path:
         sys.path.insert(0, str(place))
+        llama_builds.mark(place)
 
 
 def _in_environment() -> str:
@@ -121,7 +123,8 @@ def build(backend: str, say: Say) -> Path:
         accelerators.check_buildable(backend)
         compiler = llama_build.compiler()[0]
         if not os.path.isabs(compiler) and programs.find(compiler) is None:
-            raise BuildError(f"there is no C++ compiler ({compiler})", accelerators.hint("cpu"))
+            names = " or ".join(llama_build.compilers())
+            raise BuildError(f"there is no C++ compiler ({names})", accelerators.hint("cpu"))
         with _builder(cache, say) as pip:
             wheel = llama_build.wheel(backend, cache, pip, say)
     place = folder()
@@ -132,6 +135,7 @@ def build(backend: str, say: Say) -> Path:
             archive.extractall(fresh)
         (fresh / _BACKEND).write_text(backend, "utf-8")
         _try(fresh)
+        llama_builds.keep_marks(place, fresh)
         try:
             if place.exists():
                 place.rename(Path(scratch, "old"))
@@ -141,7 +145,14 @@ def build(backend: str, say: Say) -> Path:
                 f"{place} cannot be replaced: {e.strerror}",
                 "End what uses it (codespec daemon stop --all), then do this again.",
             ) from None
+    llama_builds.mark(place)
     return place
+
+
+def others() -> list[Build]:
+    """Builds that this installation does not use, the newest first."""
+    used = None if is_in_environment() else folder()
+    return [each for each in llama_builds.builds(folder().parent) if each.folder != used]
 
 
 def _try(place: Path) -> None:

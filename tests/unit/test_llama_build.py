@@ -15,7 +15,7 @@ import pytest
 import tomli
 
 from codespec.errors import ConfigError
-from codespec.system import accelerators, llama_build, programs
+from codespec.system import accelerators, llama_build, llama_place, programs
 
 ROOT = Path(__file__).parents[2]
 
@@ -209,3 +209,27 @@ def test_headers_are_found_where_a_variable_names_the_folder(
     header.touch()
     monkeypatch.setenv("VULKAN_SDK", str(tmp_path))
     assert sdk in accelerators.here("vulkan")
+
+
+@POSIX
+def test_on_windows_each_of_its_compilers_is_looked_for_and_named(
+    bare: Path, monkeypatch: pytest.MonkeyPatch, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    monkeypatch.delenv("CXX", raising=False)
+    assert llama_build.compiler() == ["c++"]
+    assert "apt install g++" in accelerators.hint("cpu")
+    monkeypatch.setattr(sys, "platform", "win32")
+    assert llama_build.compilers() == ["c++", "g++", "cl", "clang++"]
+    cache = tmp_path_factory.mktemp("cache")
+    monkeypatch.setenv("CODESPEC_CACHE_DIR", str(cache))
+    with pytest.raises(llama_build.BuildError) as failed:
+        llama_place.build("cpu", silent)
+    assert failed.value.message == "there is no C++ compiler (c++ or g++ or cl or clang++)"
+    assert "Build Tools" in failed.value.hint
+    program(bare, "clang++.exe")
+    assert llama_build.compiler() == ["clang++"]
+    program(bare, "cl.exe")
+    assert llama_build.compiler() == ["cl"]
+    monkeypatch.setenv("CXX", "icpx -fast")
+    assert llama_build.compiler() == ["icpx", "-fast"]
+    assert llama_build.compilers() == ["icpx"]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
+import shutil
 import sys
 import zipfile
 from pathlib import Path
 
 import pytest
 
-from codespec.system import llama_build, llama_place
+from codespec.system import llama_build, llama_builds, llama_place
 from codespec.system.folders import cache_dir
 from codespec.system.llama_build import BuildError
 
@@ -67,3 +68,52 @@ def test_where_nothing_can_be_fetched_a_log_and_a_way_are_named(
     named = re.search("The whole log: (.*)", failed.value.hint)
     assert named
     assert "no such package" in Path(named[1]).read_text()
+
+
+@pytest.fixture
+def bare(wheel: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An environment without llama-cpp-python of its own."""
+    monkeypatch.setattr(llama_place, "is_in_environment", lambda: False)
+
+
+@pytest.mark.usefixtures("bare")
+def test_the_build_of_an_earlier_version_is_unused_once_nothing_needs_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    earlier = llama_place.build("cpu", silent)
+    assert llama_place.others() == []
+    elsewhere = tmp_path / "other" / "codespec"
+    (elsewhere / "system").mkdir(parents=True)
+    (elsewhere / "system" / "llama_place.py").touch()
+    with monkeypatch.context() as patch:
+        patch.setattr(llama_builds, "_HERE", elsewhere)
+        llama_builds.mark(earlier)
+    monkeypatch.setattr(llama_place, "VERSION", "9.9.9")
+    later = llama_place.build("cpu", silent)
+    (other,) = llama_place.others()
+    assert (other.folder, other.users, other.is_unused) == (earlier, (elsewhere,), False)
+    assert other.n_bytes > len("def llama_backend_init(): pass\n")
+    # The other installation is deleted.
+    shutil.rmtree(elsewhere)
+    (other,) = llama_place.others()
+    assert other.is_unused
+    other.remove()
+    assert not earlier.exists()
+    # What is built anew in its place keeps its users.
+    assert llama_place.build("cpu", silent) == later
+    monkeypatch.setattr(llama_place, "VERSION", "9.9.10")
+    (other,) = llama_place.others()
+    assert (other.folder, other.is_unused) == (later, False)
+    assert other.users == (Path(llama_place.__file__).parents[1],)
+
+
+@pytest.mark.usefixtures("bare")
+def test_a_build_that_was_made_for_another_processor_is_used_there(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    here = llama_place.build("cpu", silent)
+    monkeypatch.setattr(llama_place, "_processor", lambda: "0123456789ab")
+    there = llama_place.build("cpu", silent)
+    (other,) = llama_place.others()
+    assert (other.folder, other.is_unused) == (here, False)
+    assert there != here
