@@ -2,26 +2,21 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import sys
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
-import pexpect
-import pyte
 import pytest
 
 from tests.editors.conftest import installed
 from tests.editors.neovim.conftest import Desk, clear_up, set_up
+from tests.editors.terminal import Terminal
 
 from .install import Emacs, install
 
 PAGE = Path(__file__).parents[3] / "docs" / "editors" / "emacs.md"
 PROGRAM = Path(sys.executable).parent / "codespec"
-TIMEOUT_S = 60.0
-ROWS, COLUMNS = 24, 90
 CODE = """\
 def first(items):
     for item in items:
@@ -39,35 +34,15 @@ QUIET = """\
 """
 
 
-class Terminal:
-    def __init__(self, emacs: Emacs, desk: Desk, file: Path) -> None:
-        _, _, rest = PAGE.read_text().partition("```elisp\n")
-        lines = rest.partition("```")[0].replace("~/src/codespec/.venv/bin/codespec", str(PROGRAM))
-        init = desk.path / "init.el"
-        init.write_text(QUIET + lines)
-        # The deadline is for users, who do not share their machine with tests.
-        env = {**os.environ, **desk.env, **emacs.env, "TERM": "xterm-256color"}
-        env["CODESPEC_COMPLETION_DEADLINE_AUTO_MS"] = "30000"
-        program, *more = [*emacs.command, "-l", str(init), str(file)]
-        self.screen = pyte.Screen(COLUMNS, ROWS)
-        self._stream = pyte.ByteStream(self.screen)
-        self.process = pexpect.spawn(
-            program, more, dimensions=(ROWS, COLUMNS), cwd=str(desk.workspace), env=env
-        )
-
-    def wait(self, matches: Callable[[], object]) -> None:
-        give_up_at = time.monotonic() + TIMEOUT_S
-        while not matches():
-            assert time.monotonic() < give_up_at, self.text
-            with contextlib.suppress(pexpect.TIMEOUT):
-                self._stream.feed(self.process.read_nonblocking(1 << 14, 0.05))
-
-    @property
-    def text(self) -> str:
-        return "\n".join(line.rstrip() for line in self.screen.display)
-
-    def wait_for(self, *words: str) -> None:
-        self.wait(lambda: all(word in self.text for word in words))
+def started(emacs: Emacs, desk: Desk, file: Path) -> Terminal:
+    _, _, rest = PAGE.read_text().partition("```elisp\n")
+    lines = rest.partition("```")[0].replace("~/src/codespec/.venv/bin/codespec", str(PROGRAM))
+    init = desk.path / "init.el"
+    init.write_text(QUIET + lines)
+    # The deadline is for users, who do not share their machine with tests.
+    env = {**os.environ, **desk.env, **emacs.env}
+    env["CODESPEC_COMPLETION_DEADLINE_AUTO_MS"] = "30000"
+    return Terminal([*emacs.command, "-l", str(init), str(file)], desk.workspace, env)
 
 
 @pytest.fixture
@@ -80,22 +55,22 @@ def desk(tmp_path: Path) -> Iterator[Desk]:
 def test_a_suggestion_comes_by_itself_and_tab_takes_it(desk: Desk, artifacts: Path) -> None:
     emacs = installed(install)
     file = desk.file("a.py", CODE)
-    terminal = Terminal(emacs, desk, file)
+    terminal = started(emacs, desk, file)
     try:
         terminal.wait_for("codespec: ready")
-        terminal.process.send("\x1b>for it")  # M->: to the end
+        terminal.type("\x1b>for it")  # M->: to the end
         terminal.wait_for("    for it", "Completion 1/1")
         terminal.wait(lambda: terminal.text.count("for item in items:") >= 2)
         (artifacts / "emacs.txt").write_text(terminal.text + "\n")
-        terminal.process.send("\t\x18\x13")  # C-x C-s
+        terminal.type("\t\x18\x13")  # C-x C-s
         terminal.wait(lambda: len(file.read_text()) > len(CODE))
         assert file.read_text().startswith(CODE + "for item in items:")
         # Asked for by key, after it was hidden.
-        terminal.process.send("\r    return ")
+        terminal.type("\r    return ")
         terminal.wait_for("Completion 1/1")
-        terminal.process.send("\x07")  # C-g
+        terminal.type("\x07")  # C-g
         terminal.wait(lambda: "Completion 1/1" not in terminal.text)
-        terminal.process.send("\x1b\\")
+        terminal.type("\x1b\\")
         terminal.wait_for("Completion 1/")
     finally:
-        terminal.process.close(force=True)
+        terminal.close()
