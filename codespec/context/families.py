@@ -142,8 +142,13 @@ FAMILIES: tuple[Family, ...] = (
             Spelling("<fim_prefix>", "<fim_suffix>", "<fim_middle>", "<reponame>", "<file_sep>"),
         ),
     ),
-    Family(  # SantaCoder
+    Family(  # SantaCoder; prompts for InCoder, CodeGen 2 and aiXcoder are read, and never written
         "<fim-prefix>", "<fim-suffix>", "<fim-middle>", makes=("santacoder",),
+        spellings=(
+            Spelling("", "<|mask:0|>", "<|mask:1|><|mask:0|>"),
+            Spelling("", "<mask_1>", "<|endoftext|><sep><mask_1>"),
+            Spelling("▁<AIX-SPAN-PRE>", "▁<AIX-SPAN-POST>", "▁<AIX-SPAN-MIDDLE>"),
+        ),
     ),
     Family(  # Qwen, CodeGemma
         "<|fim_prefix|>", "<|fim_suffix|>", "<|fim_middle|>",
@@ -171,6 +176,8 @@ FAMILIES: tuple[Family, ...] = (
         "▁<PRE>", "▁<SUF>", "▁<MID>", makes=("codellama", "code-llama"),
         spellings=(
             Spelling("<PRE> ", " <SUF>", " <MID>"),
+            Spelling("<PRE> ", " <SUF>", " <MID> "),
+            Spelling("<PRE> ", "<SUF>", " <MID> "),  # before the prefix, which comes last
             Spelling("<PRE>", " <SUF>", " <MID>"),
             Spelling("<PRE>", "<SUF>", "<MID>"),
         ),
@@ -189,9 +196,12 @@ FAMILIES: tuple[Family, ...] = (
 )  # fmt: skip
 """Known families; the first that fits a model is its own."""
 
-BEGINNINGS = ("<s>", "<bos>", "<|endoftext|>", "<|begin_of_text|>", "<｜begin▁of▁sentence｜>")
-"""Tokens that begin a text, as clients spell them: of Code Llama and Codestral, CodeGemma, Qwen and
-StarCoder, Llama 3, DeepSeek Coder."""
+BEGINNINGS = (
+    "<s>", "</s>", "<bos>", "<|endoftext|>", "<|begin_of_text|>",
+    "<｜begin▁of▁sentence｜>", "<[begin▁of▁sentence]>",
+)  # fmt: skip
+"""Tokens that begin a text, as clients spell them: of Code Llama and Codestral, of Code Llama as
+Refact writes it, CodeGemma, Qwen and StarCoder, Llama 3, DeepSeek Coder, Seed-Coder."""
 
 
 def family_in(texts: Mapping[str, int], names: str) -> Family | None:

@@ -4,13 +4,14 @@ Read as plain text, markers would be continued with more markers, so the parts b
 apart, and the model that answers gets them in its own format. `families` has the spellings.
 
 Documents name markers, too. Of several places of one marker, the one is taken that begins a line or
-a part, as templates write them, else one that stands in no quotes, and of equals the last.
+a part, as templates write them, else one that stands in no quotes. Of equals the one is taken on
+whose either side markers stand in pairs, as documents name them, else the last.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 from codespec.context import families
@@ -20,6 +21,12 @@ _MOST_PLACES = 1024
 """Places of one marker that are compared; the last ones."""
 _LINE_CHARS = 256
 """Characters of a marker's line that are looked at on either side, for quotes."""
+_NAME = re.compile(r"[^\s()]*[./\\][^\s()]* ?\r?\n")
+"""A line that is a file's name, at the beginning of a text."""
+_ENDED = re.compile(r"<\|endoftext\|>\s*\Z")
+"""The token that ends a file, which few clients write."""
+_DIFF = "diff --git "
+"""The beginning of a diff, which Continue puts among files without a heading."""
 _QUOTED, _WITHIN, _BEGINS, _ENDS = range(4)
 """Strengths of a marker's place: in quotes, within a line, at the beginning of a line or a part, at
 the end of the prompt."""
@@ -60,7 +67,7 @@ class _Reading(NamedTuple):
 
     def parts(self, prompt: str) -> PromptParts:
         """The parts of the prompt that was read."""
-        head, inner, prefix = prompt[: self.start], (), self.prefix
+        head, inner, prefix = _after_beginning(prompt[: self.start]), (), self.prefix
         if self.family.files and self.family.files.heading:
             inner, prefix = _headed_files(prefix, self.family.files.heading)
         if self.kind == _MARKED:
@@ -91,11 +98,14 @@ def _uses(text: str, spelling: Spelling) -> bool:
 
 def _without_beginning(prompt: str) -> str:
     """The prompt without the token that begins a text, where a marker follows it."""
-    for token in families.BEGINNINGS:
-        rest = prompt.removeprefix(token)
-        if rest != prompt and rest.startswith(_firsts()):
-            return rest
-    return prompt
+    rest = _after_beginning(prompt)
+    return rest if rest.startswith(_firsts()) else prompt
+
+
+def _after_beginning(text: str) -> str:
+    """A text without the token that begins it, and blanks after that."""
+    token = next(filter(text.startswith, families.BEGINNINGS), "")
+    return text.removeprefix(token).lstrip(" ") if token else text
 
 
 def _firsts() -> tuple[str, ...]:
@@ -125,8 +135,8 @@ def _read(
     end = _middle(prompt, second, template)
     begins = bool(first) and prompt.startswith(first)
     low = len(first) if begins else 0
-    place = None if end is None else _place(prompt, second, low, end, (first,), any_quotes=True)
-    if place is None:
+    place = None if end is None else _divide(prompt, template, is_suffix_first, low, end)
+    if end is None or place is None:
         return None
     start = 0 if begins or not first else _place(prompt, first, 0, place)
     if start is None:
@@ -136,12 +146,15 @@ def _read(
     prefix, suffix = (between, before) if is_suffix_first else (before, between)
     # What stands after the last marker is a middle that has begun, or all text before the cursor
     # ("<fim_prefix><fim_suffix>...<fim_middle>...").
-    begun = "" if end is None else prompt[end + len(template.middle) :]
+    begun = prompt[end + len(template.middle) :]
     may_have_begun = family.middle and (template == family.spelled[-1] or not prefix)
-    if begun and not (kind == _MARKED and may_have_begun):
+    if begun.strip() and not (kind == _MARKED and may_have_begun):
         return None
     strength = _strength(prompt, second, place, (first,))
-    if (kind == _HEADED and not template.middle) or (kind == _UNMARKED and strength == _QUOTED):
+    is_open = kind == _HEADED and not template.middle and not prompt[:start].endswith("\n\n")
+    # The cursor may stand in quotes: the last marker tells.
+    is_named = kind == _UNMARKED and strength == _QUOTED
+    if is_open or (is_named and _strength(prompt, template.middle, end) == _QUOTED):
         return None
     lacks = start > 0 and template.file not in prompt[:start]
     early, short = -prompt.find(second.strip(), place), -len("".join(template[:3]))
@@ -156,6 +169,63 @@ def _middle(prompt: str, second: str, template: Spelling) -> int | None:
         return len(prompt)
     low = prompt.find(second) + len(second)
     return _place(prompt, template.middle, low, len(prompt), template[:2], any_quotes=True)
+
+
+def _divide(
+    prompt: str, template: Spelling, is_suffix_first: bool, low: int, high: int
+) -> int | None:
+    """The place of the marker between prefix and suffix in prompt[low:high]; None for none."""
+    first, second = template[:2][::-1] if is_suffix_first else template[:2]
+    last = _place(prompt, second, low, high, (first,), any_quotes=True)
+    if last is None or not template.prefix:
+        return last
+    strength = _strength(prompt, second, last, (first,))
+    if strength == _QUOTED or prompt.find(second, low, last) < 0:
+        return last
+    equals = (
+        place
+        for place in _between_pairs(prompt, template, low, high)
+        if prompt.startswith(second, place)
+        and _strength(prompt, second, place, (first,)) == strength
+    )
+    return max(equals, default=last)
+
+
+def _between_pairs(prompt: str, template: Spelling, low: int, high: int) -> Iterator[int]:
+    """The places in prompt[low:high] of a marker outside quotes on whose either side those before a
+    prefix and a suffix stand in pairs."""
+    signs = {
+        place: sign
+        for marker, sign in ((template.prefix, 1), (template.suffix, -1))
+        for place in _unquoted(prompt, marker, low, high)
+    }
+    places = sorted(signs)
+    before = _paired(signs[place] for place in places)
+    after = _paired(-signs[place] for place in reversed(places))[::-1]
+    for place, is_before, is_after in zip(places, before, after[1:], strict=False):
+        if is_before and is_after:
+            yield place
+
+
+def _unquoted(text: str, marker: str, low: int, high: int) -> Iterator[int]:
+    """The last places of a marker in text[low:high] that stand in no quotes."""
+    place = text.rfind(marker, low, high)
+    for _ in range(_MOST_PLACES):
+        if place < 0:
+            break
+        if _strength(text, marker, place) != _QUOTED:
+            yield place
+        place = text.rfind(marker, low, place)
+
+
+def _paired(signs: Iterable[int]) -> list[bool]:
+    """For each number of signs from 0 on, True if so many of them are pairs of 1 and -1."""
+    found, depth, is_sound = [True], 0, True
+    for sign in signs:
+        depth += sign
+        is_sound &= depth >= 0
+        found.append(is_sound and not depth)
+    return found
 
 
 def _kind(prompt: str, start: int, template: Spelling) -> int:
@@ -225,7 +295,7 @@ def _files(head: str, template: Spelling) -> tuple[tuple[str, str], ...]:
     if not template.file:
         return ()
     repository, *files = _cut(head, template.file)
-    if repository or not template.repository:
+    if repository or not template.repository or all(map(_NAME.match, files)):
         return _named(files)
     return tuple(("", text) for text in files if text.strip())
 
@@ -234,7 +304,8 @@ def _named(files: Sequence[str]) -> tuple[tuple[str, str], ...]:
     """(name, text) of files that begin with a line of their name. The last one may be the
     document's own name, without a text."""
     pairs = [file.partition("\n") for file in files]
-    return tuple((name.strip(), text) for name, _, text in pairs if text.strip())
+    texts = [(name.strip(), _ENDED.sub("", text)) for name, _, text in pairs]
+    return tuple((name, text) for name, text in texts if text.strip())
 
 
 def _cut(text: str, marker: str) -> list[str]:
@@ -252,12 +323,14 @@ def _cut(text: str, marker: str) -> list[str]:
 def _headed_files(prefix: str, heading: str) -> tuple[tuple[tuple[str, str], ...], str]:
     """(files, the document's own part): each begins with a line of heading and name, the document
     last."""
-    if not prefix.startswith(heading):
+    if not prefix.startswith((heading, _DIFF)):
         return (), prefix
-    _, *rows = re.split(rf"^{re.escape(heading)}(.*)\n", prefix, flags=re.MULTILINE)
+    diff, *rows = re.split(rf"^{re.escape(heading)}(.*)\n", prefix, flags=re.MULTILINE)
     if not rows:
         return (), prefix
     *files, _, own = rows
+    if diff:
+        files = ["", diff, *files]
     return tuple(
         (name.strip(), text)
         for name, text in zip(files[::2], files[1::2], strict=True)

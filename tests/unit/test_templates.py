@@ -46,7 +46,18 @@ PREFIX, SUFFIX = "def area(width, height):\n    return ", "\n\n\nprint(area(2, 3
         "<s>[SUFFIX]{suffix}[PREFIX]{prefix}",
         "<｜begin▁of▁sentence｜><｜fim▁begin｜>{prefix}<｜fim▁hole｜>{suffix}<｜fim▁end｜>",
         "<|endoftext|><|fim_prefix|>{prefix}<|fim_suffix|>{suffix}<|fim_middle|>",
+        "<s> <PRE> {prefix} <SUF>{suffix} <MID>",
+        "<[begin▁of▁sentence]><[fim-suffix]>{suffix}<[fim-prefix]>{prefix}<[fim-middle]>",
+        # Refact, Code Llama
+        "</s><PRE>{prefix}<SUF>{suffix}<MID>",
+        # InCoder, CodeGen 2, aiXcoder
+        "{prefix}<|mask:0|>{suffix}<|mask:1|><|mask:0|>",
+        "{prefix}<mask_1>{suffix}<|endoftext|><sep><mask_1>",
+        "<s>▁<AIX-SPAN-PRE>▁<AIX-SPAN-POST>{suffix}▁<AIX-SPAN-MIDDLE>{prefix}",
+        # Code Llama, the suffix first; its marker is followed by a blank
+        "<PRE> <SUF>{suffix} <MID> {prefix}",
         # as people type them
+        "<PRE> {prefix} <SUF>{suffix} <MID> ",
         "<PRE>{prefix}<SUF>{suffix}<MID>",
         "<|fim▁begin|>{prefix}<|fim▁hole|>{suffix}<|fim▁end|>",
         "<|fim_begin|>{prefix}<|fim_hole|>{suffix}<|fim_end|>",
@@ -128,6 +139,36 @@ ONE, TWO = "import os\n", "x = 1\n\n\ny = 2\n"
             f"Context:\n\nx<|fim_prefix|>{PREFIX}<|fim_suffix|>{SUFFIX}<|fim_middle|>",
             (("", "Context:\n\nx"),),
         ),
+        # twinny, Codestral
+        (
+            f"# Below:\n{ONE}\n\n[SUFFIX]{SUFFIX}[PREFIX]{PREFIX}",
+            (("", f"# Below:\n{ONE}\n\n"),),
+        ),
+        (f"\n\n[SUFFIX]{SUFFIX}[PREFIX]{PREFIX}", ()),
+        # Cody, Qwen: files with names, of no repository
+        (
+            f"<|file_sep|>src/a.py\n{ONE}\n<|file_sep|>b.py\n"
+            f"<|fim_prefix|>{PREFIX}<|fim_suffix|>{SUFFIX}<|fim_middle|>",
+            (("src/a.py", ONE + "\n"),),
+        ),
+        # ProxyAI, StarCoder: a token ends each file
+        (
+            f"<reponame>shop<filename>a.py\n{ONE}<|endoftext|>\n<filename>b.py \n"
+            f"<fim_prefix>{PREFIX} <fim_suffix> {SUFFIX}<fim_middle>",
+            (("a.py", ONE),),
+        ),
+        # DeepSeek: the token that begins a text, before other text
+        (
+            f"<｜begin▁of▁sentence｜>#a.py\n{ONE}"
+            f"<｜fim▁begin｜>{PREFIX}<｜fim▁hole｜>{SUFFIX}<｜fim▁end｜>",
+            (("", f"#a.py\n{ONE}"),),
+        ),
+        # Continue, Codestral: a diff among the files has no heading
+        (
+            f"[SUFFIX]{SUFFIX}[PREFIX]diff --git a/x b/x\n-a\n+b\n\n+++++ a.py \n{ONE}\n\n"
+            f"+++++ d.py\n{PREFIX}",
+            (("", "diff --git a/x b/x\n-a\n+b\n\n"), ("a.py", ONE + "\n\n")),
+        ),
         # Continue, Codestral
         (
             f"[SUFFIX]{SUFFIX}[PREFIX]+++++ a.py \n{ONE}\n\n+++++ b/c.py \n{TWO}\n\n+++++ d.py\n"
@@ -164,6 +205,14 @@ def test_a_middle_that_has_begun_stands_before_the_cursor() -> None:
         # the last one
         ("<P># <S> stands\nx = <S>)\n<M>", "# <S> stands\nx = ", ")\n"),
         ("<P>a<S>b <M> c\n<M>", "a", "b <M> c\n"),
+        # pairs of them
+        ("<P>x = <S>\np: <P>\ns: <S>\nm: <M>\n<M>", "x = ", "\np: <P>\ns: <S>\nm: <M>\n"),
+        (
+            "<P>p: <P>\ns: <S>\nx = <S>\np: <P>\ns: <S>\n<M>",
+            "p: <P>\ns: <S>\nx = ",
+            "\np: <P>\ns: <S>\n",
+        ),
+        ("<S>p: <P>\ns: <S>\n<P>x = <M>", "x = ", "p: <P>\ns: <S>\n"),
         # a prompt in another spelling
         ("<P># <PRE> x <SUF>y <MID>\n<S>)\n<M>", "# <PRE> x <SUF>y <MID>\n", ")\n"),
     ],
@@ -177,6 +226,12 @@ def test_a_document_may_name_markers(prompt: str, prefix: str, suffix: str) -> N
             return text
 
         assert parted(written(prompt)) == PromptParts(written(prefix), written(suffix))
+
+
+def test_the_cursor_may_stand_in_quotes() -> None:
+    for prefix, suffix in (("say('hello ", "')\n"), ("M = '<|fim_suffix|>'\nsay('", "')\n")):
+        prompt = f"{prefix}<|fim_suffix|>{suffix}<|fim_middle|>"
+        assert parted(prompt) == PromptParts(prefix, suffix)
 
 
 @pytest.mark.parametrize(
