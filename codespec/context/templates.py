@@ -3,14 +3,15 @@
 Read as plain text, markers would be continued with more markers, so the parts between them are told
 apart, and the model that answers gets them in its own format. `families` has the spellings.
 
-Documents name markers, too. Of several places of one marker, the one is taken that begins a line or
-a part, as templates write them, else one that stands in no quotes. Of equals the one is taken on
-whose either side markers stand in pairs, as documents name them, else the last.
+Documents name markers, too. Of several places of one marker, the one is taken on whose either side
+markers stand in pairs, as documents name them, all alike. Else one that begins a line or a part is,
+as templates write them, else one that stands in no quotes, and of equals the last.
 """
 
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -138,7 +139,10 @@ def _read(
     place = None if end is None else _divide(prompt, template, is_suffix_first, low, end)
     if end is None or place is None:
         return None
-    start = 0 if begins or not first else _place(prompt, first, 0, place)
+    # The cursor may stand in quotes, and a head may end in some: the last marker tells.
+    is_told = bool(template.middle) and _strength(prompt, template.middle, end) != _QUOTED
+    is_once = is_told and prompt.count(first) == prompt.count(second) == 1
+    start = 0 if begins or not first else _place(prompt, first, 0, place, any_quotes=is_once)
     if start is None:
         return None
     kind = _kind(prompt, start, template) if first else _UNMARKED
@@ -152,9 +156,7 @@ def _read(
         return None
     strength = _strength(prompt, second, place, (first,))
     is_open = kind == _HEADED and not template.middle and not prompt[:start].endswith("\n\n")
-    # The cursor may stand in quotes: the last marker tells.
-    is_named = kind == _UNMARKED and strength == _QUOTED
-    if is_open or (is_named and _strength(prompt, template.middle, end) == _QUOTED):
+    if is_open or (kind == _UNMARKED and strength == _QUOTED and not is_told):
         return None
     lacks = start > 0 and template.file not in prompt[:start]
     early, short = -prompt.find(second.strip(), place), -len("".join(template[:3]))
@@ -176,45 +178,43 @@ def _divide(
 ) -> int | None:
     """The place of the marker between prefix and suffix in prompt[low:high]; None for none."""
     first, second = template[:2][::-1] if is_suffix_first else template[:2]
-    last = _place(prompt, second, low, high, (first,), any_quotes=True)
-    if last is None or not template.prefix:
-        return last
-    strength = _strength(prompt, second, last, (first,))
-    if strength == _QUOTED or prompt.find(second, low, last) < 0:
-        return last
-    equals = (
-        place
-        for place in _between_pairs(prompt, template, low, high)
-        if prompt.startswith(second, place)
-        and _strength(prompt, second, place, (first,)) == strength
-    )
-    return max(equals, default=last)
+    if template.prefix and prompt.count(second, low, high) > 1:
+        among_pairs = [
+            place
+            for place in _between_pairs(prompt, template, low, high)
+            if prompt.startswith(second, place)
+        ]
+        if among_pairs:
+            return among_pairs[-1]
+    return _place(prompt, second, low, high, (first,), any_quotes=True)
 
 
 def _between_pairs(prompt: str, template: Spelling, low: int, high: int) -> Iterator[int]:
     """The places in prompt[low:high] of a marker outside quotes on whose either side those before a
-    prefix and a suffix stand in pairs."""
-    signs = {
-        place: sign
+    prefix and a suffix stand in pairs, all of them alike in strength."""
+    found = sorted(
+        (place, sign, strength)
         for marker, sign in ((template.prefix, 1), (template.suffix, -1))
-        for place in _unquoted(prompt, marker, low, high)
-    }
-    places = sorted(signs)
-    before = _paired(signs[place] for place in places)
-    after = _paired(-signs[place] for place in reversed(places))[::-1]
-    for place, is_before, is_after in zip(places, before, after[1:], strict=False):
-        if is_before and is_after:
+        for place, strength in _unquoted(prompt, marker, low, high)
+    )
+    before = _paired(sign for _, sign, _ in found)
+    after = _paired(-sign for _, sign, _ in reversed(found))[::-1]
+    strengths = Counter(strength for _, _, strength in found)
+    for (place, _, strength), is_before, is_after in zip(found, before, after[1:], strict=False):
+        others = strengths - Counter((strength,))
+        if is_before and is_after and len(others) == 1:
             yield place
 
 
-def _unquoted(text: str, marker: str, low: int, high: int) -> Iterator[int]:
-    """The last places of a marker in text[low:high] that stand in no quotes."""
+def _unquoted(text: str, marker: str, low: int, high: int) -> Iterator[tuple[int, int]]:
+    """(place, strength) of the last ones of a marker in text[low:high] that stand in no quotes."""
     place = text.rfind(marker, low, high)
     for _ in range(_MOST_PLACES):
         if place < 0:
             break
-        if _strength(text, marker, place) != _QUOTED:
-            yield place
+        strength = _strength(text, marker, place)
+        if strength != _QUOTED:
+            yield place, strength
         place = text.rfind(marker, low, place)
 
 

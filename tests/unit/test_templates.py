@@ -213,6 +213,8 @@ def test_a_middle_that_has_begun_stands_before_the_cursor() -> None:
             "\np: <P>\ns: <S>\n",
         ),
         ("<S>p: <P>\ns: <S>\n<P>x = <M>", "x = ", "p: <P>\ns: <S>\n"),
+        ("<P>\n<P>\n<S>\n<M>\nx = <S>)\n<M>", "\n<P>\n<S>\n<M>\nx = ", ")\n"),
+        ("<P>x = <S>\n- <P>\n- <S>\n<M>", "x = ", "\n- <P>\n- <S>\n"),
         # a prompt in another spelling
         ("<P># <PRE> x <SUF>y <MID>\n<S>)\n<M>", "# <PRE> x <SUF>y <MID>\n", ")\n"),
     ],
@@ -232,6 +234,8 @@ def test_the_cursor_may_stand_in_quotes() -> None:
     for prefix, suffix in (("say('hello ", "')\n"), ("M = '<|fim_suffix|>'\nsay('", "')\n")):
         prompt = f"{prefix}<|fim_suffix|>{suffix}<|fim_middle|>"
         assert parted(prompt) == PromptParts(prefix, suffix)
+    prompt = "# it's one<|fim_prefix|>say('hello <|fim_suffix|>')\n<|fim_middle|>"
+    assert parted(prompt) == PromptParts("say('hello ", "')\n", (("", "# it's one"),))
 
 
 @pytest.mark.parametrize(
