@@ -140,6 +140,7 @@ Name: TypeAlias = Annotated[str, at_most(NAME_CHARS)]
 
 Id: TypeAlias = Annotated[int, between(0, (1 << 63) - 1)]
 Seed: TypeAlias = Annotated[int, between(-1, (1 << 63) - 1)]
+AnySeed: TypeAlias = Annotated[int, between(-(1 << 63), (1 << 63) - 1)]
 Integer: TypeAlias = Annotated[int, between(-INTEGER, INTEGER)]
 Count: TypeAlias = Annotated[int, between(0, TOKENS)]
 CountOrAll: TypeAlias = Annotated[int, between(-1, TOKENS)]
@@ -148,6 +149,9 @@ TopK: TypeAlias = Annotated[int, between(0, VOCABULARY)]
 TokenId: TypeAlias = Annotated[int, between(0, VOCABULARY)]
 AnyTopK: TypeAlias = Annotated[
     int, msgspec.Meta(description=f"any: what lies outside 0 to {VOCABULARY:,} means the nearest")
+]
+AnyNumber: TypeAlias = Annotated[
+    float, msgspec.Meta(ge=-INTEGER, le=INTEGER, description="any: beyond its range, the nearest")
 ]
 Offset: TypeAlias = Annotated[int, between(0, TEXT_CHARS)]
 Bytes: TypeAlias = Annotated[int, between(0, 1 << 50)]

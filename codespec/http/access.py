@@ -79,9 +79,9 @@ class Access:
             if not is_public:
                 raise KeyRefused(was_shown=bool(shown))
             return None
-        host = re.fullmatch(
-            r"\[?([^\]]*?)\]?(?::\d*)?", headers.get(b"host", b"").decode("latin-1")
-        )
+        # HTTP/1.0 knows no Host, and no browser sends that.
+        said = headers.get(b"host", b"localhost").decode("latin-1")
+        host = re.fullmatch(r"\[?([^\]]*?)\]?(?::\d*)?", said)
         # A name that leads here but is not ours: DNS rebinding.
         if host is None or not is_loopback(host[1]):
             raise Refused(403, "the host must be localhost; others need a server with --key-file")

@@ -18,6 +18,7 @@ from codespec import limits
 from codespec.config import CompletionSettings
 from codespec.http.constraints import ConstraintFields
 from codespec.http.field_error import FieldError
+from codespec.http.samplers import chosen
 from codespec.http.unsupported import refuse_unsupported
 from codespec.limits import (
     CountOrAll,
@@ -46,6 +47,9 @@ _OUTERMOST = re.compile(r"\n(?=[^\s)\]}])")
 _LAST_N = 64
 """llama-server's default of `repeat_last_n`, which clients send without a thought."""
 
+_SEEDS = 1 << 63
+"""Number of seeds there are; negative ones stand for some of them."""
+
 _LIKELIEST = 1e-9
 """A `top_p` that leaves the likeliest token alone, which 0 asks for."""
 
@@ -68,7 +72,8 @@ class Body(ConstraintFields, kw_only=True):
     repeat_penalty: limits.RepeatPenalty | None = None
     repetition_penalty: limits.RepeatPenalty | None = None  # vLLM's name for it
     repeat_last_n: CountOrAll = -1
-    seed: limits.Seed = -1
+    seed: limits.AnySeed = -1  # -1: any
+    samplers: Annotated[tuple[Name, ...], at_most(limits.NAMES)] | Name = ()
 
     @property
     def n_tokens(self) -> int | None:
@@ -97,6 +102,7 @@ class Body(ConstraintFields, kw_only=True):
         if not self.verbatim:
             prefix, suffix = _end_of(prefix, MAX_PREFIX_CHARS), _start_of(suffix, MAX_SUFFIX_CHARS)
         temperature = defaults.temperature if self.temperature is None else self.temperature
+        is_any_seed = self.seed == -1
         stops = [self.stop] if isinstance(self.stop, str) else self.stop
         grammar, json_schema = self.constraint()
         return CompletionRequest(
@@ -104,18 +110,21 @@ class Body(ConstraintFields, kw_only=True):
             suffix=suffix,
             language_id=self.language,
             max_tokens=defaults.max_tokens if self.n_tokens is None else self.n_tokens,
-            sampling=SamplingParams(
-                temperature=temperature,
-                top_k=min(max(0, self.top_k), limits.VOCABULARY),
-                top_p=max(self.top_p, _LIKELIEST),
-                min_p=self.min_p,
-                repetition_penalty=self.penalty_of_repeats,
-                frequency_penalty=self.frequency_penalty,
-                presence_penalty=self.presence_penalty,
-                seed=secrets.randbits(62) if self.seed < 0 else self.seed,
-                any_seed=self.seed < 0,
-                grammar=grammar,
-                json_schema=json_schema,
+            sampling=chosen(
+                SamplingParams(
+                    temperature=max(0.0, temperature),
+                    top_k=min(max(0, self.top_k), limits.VOCABULARY),
+                    top_p=min(max(self.top_p, _LIKELIEST), 1.0),
+                    min_p=min(max(self.min_p, 0.0), 1.0),
+                    repetition_penalty=self.penalty_of_repeats,
+                    frequency_penalty=self.frequency_penalty,
+                    presence_penalty=self.presence_penalty,
+                    seed=secrets.randbits(62) if is_any_seed else self.seed % _SEEDS,
+                    any_seed=is_any_seed,
+                    grammar=grammar,
+                    json_schema=json_schema,
+                ),
+                self.samplers,
             ),
             # The model reads \n line ends alone, and writes them.
             stop=tuple(normalise(stop) for stop in stops if stop),
@@ -130,7 +139,7 @@ class _StreamOptions(msgspec.Struct):
 
 
 class _TextPart(msgspec.Struct):
-    text: limits.OldText
+    text: limits.OldText | None = None
     type: Name | None = "text"
 
 
@@ -142,7 +151,7 @@ class _Prediction(msgspec.Struct):
 
     @property
     def text(self) -> str:
-        return "".join(part.text for part in _parts(self.content))
+        return _text_of(self.content)
 
     def check(self) -> None:
         """Raises: FieldError for a prediction of another kind, or one that is too long."""
@@ -162,11 +171,17 @@ def _parts(content: str | list[_TextPart] | None) -> list[_TextPart]:
     return [_TextPart(content)] if isinstance(content, str) else content or []
 
 
+def _text_of(content: str | list[_TextPart] | None) -> str:
+    return "".join(part.text or "" for part in _parts(content))
+
+
 def _check_parts(field: str, parts: list[_TextPart]) -> None:
-    """Raises: FieldError for a part of another type."""
+    """Raises: FieldError for a part of another type, or without a text."""
     if other := [part.type for part in parts if (part.type or "text") != "text"]:
         why = f'the content of {field} needs parts of type "text", not "{other[0]}"'
         raise FieldError(field, why, "Send texts alone.")
+    if any(part.text is None for part in parts):
+        raise FieldError(field, f"a part in the content of {field} lacks its text", "Send it.")
 
 
 class OpenAIBody(Body, kw_only=True):
@@ -210,10 +225,14 @@ class CompletionsBody(OpenAIBody, kw_only=True):
 class _Message(msgspec.Struct):
     role: Literal["system", "developer", "user", "assistant"]
     content: Text | Annotated[list[_TextPart], at_most(limits.PARTS)] | None = None
+    # Fields that cannot be honoured.
+    tool_calls: limits.NotRead = None
+    function_call: limits.NotRead = None
+    audio: limits.NotRead = None
 
     @property
     def text(self) -> str:
-        return "".join(part.text for part in _parts(self.content))
+        return _text_of(self.content)
 
     @property
     def said(self) -> ChatMessage:
@@ -221,8 +240,12 @@ class _Message(msgspec.Struct):
         return ChatMessage(role, normalise(self.text))
 
     def check(self) -> None:
-        """Raises: FieldError for a part that is no text."""
+        """Raises: FieldError for what is no text."""
         _check_parts("messages", _parts(self.content))
+        for field in ("tool_calls", "function_call", "audio"):
+            if getattr(self, field):
+                why = f"messages: {field} is not supported; send text alone"
+                raise FieldError("messages", why)
 
 
 class ChatBody(OpenAIBody, kw_only=True):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, MutableMapping, Sequence
 from typing import Any, TypeAlias
 
@@ -14,6 +15,20 @@ from codespec.http.served_request import ServedRequest
 Scope: TypeAlias = MutableMapping[str, Any]
 Send: TypeAlias = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 """Arguments that ASGI calls an application with, beside `Receive`."""
+
+
+_ABSOLUTE = re.compile(r"https?://(?P<host>[^/?#]*)(?P<path>.*)", re.DOTALL | re.IGNORECASE)
+
+
+def origin_form(scope: Scope) -> Scope:
+    """A request whose target names the host as clients do before a proxy, in the form of all
+    others: that host counts, not the header's (RFC 9112, 3.2.2)."""
+    target = _ABSOLUTE.fullmatch(scope["path"])
+    if target is None:
+        return scope
+    others = [(name, value) for name, value in scope["headers"] if name != b"host"]
+    host = (b"host", target["host"].encode())
+    return {**scope, "path": target["path"] or "/", "headers": [host, *others]}
 
 
 class HttpReply:

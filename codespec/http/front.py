@@ -37,7 +37,7 @@ from codespec.http.dialects.base import (
     Writes,
 )
 from codespec.http.dialects.registry import APIS, paths_beside, route_of
-from codespec.http.exchange import HttpReply, Scope, Send
+from codespec.http.exchange import HttpReply, Scope, Send, origin_form
 from codespec.http.field_error import FieldError
 from codespec.http.front_metrics import FrontMetrics, first_token_s
 from codespec.http.inbound import BodiesUnderWay, Receive, RequestBody, left
@@ -79,6 +79,7 @@ class HttpFront:
         self._vocabularies = Vocabularies()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        scope = origin_form(scope)
         api, route, rest = route_of(scope["path"])
         headers = dict[bytes, bytes](scope["headers"])
         body = RequestBody(headers, receive)
@@ -120,6 +121,9 @@ class HttpFront:
             # The end of the body would be another one for a proxy: RFC 9112, 6.1.
             why = "a request has Content-Length or Transfer-Encoding, not both"
             raise Refused(400, why, Connection="close")
+        if headers.get(b"content-encoding", b"").lower() not in (b"", b"identity"):
+            why = "a body is read as it is; send it without Content-Encoding"
+            raise Refused(415, why, Accept_Encoding="identity")
         origins = self.settings.http.cors_origins if self._access.keys else ()
         if scope["method"] == "OPTIONS" and (allowed := preflight_headers(headers, origins)):
             await reply.nothing(allowed)

@@ -19,15 +19,15 @@ _Parts: TypeAlias = Annotated[list[TokenId | Text], at_most(limits.TOKENS)]
 
 
 class LlamaBody(Body, kw_only=True):
-    """Fields that infill and completions have in common.
+    """Fields that infill and completions have in common. Of numbers beyond their range the nearest
+    is meant."""
 
-    samplers: those of ours that are not named here are left out; their order is ours.
-    """
-
+    temperature: limits.AnyNumber | None = None
+    top_p: limits.AnyNumber = 1.0
+    min_p: limits.AnyNumber = 0.0
     n_indent: Count = 0
     t_max_predict_ms: Annotated[float, between(-1, limits.MILLISECONDS)] = 0.0
     response_fields: Annotated[list[Name], at_most(limits.NAMES)] | None = None
-    samplers: Annotated[tuple[Name, ...], at_most(limits.NAMES)] = ()
 
 
 class _Extra(msgspec.Struct):

@@ -55,6 +55,10 @@ ABOUT: Mapping[str, Described] = {
     "/v1/chat/completions": Described(
         "Text for a chat", (ChatBody,), (forms.ChatCompletion,), forms.ChatError
     ),
+    "/chat/completions": Described(
+        "As /v1/chat/completions", (ChatBody,), (forms.ChatCompletion,), forms.ChatError
+    ),
+    "/models": Described("As /v1/models", (), (forms.ModelList,)),
     "/v1/models": Described("Models that answer", (), (forms.ModelList,)),
     "/v1/models/": Described("A model that answers", (), (forms.ModelRow,)),
     "/infill": Described("Text between two texts", (InfillBody,), _LLAMA_ANSWERS),

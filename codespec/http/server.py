@@ -40,6 +40,14 @@ class HttpProtocol(H11Protocol):
     def _should_upgrade(self) -> bool:
         return False
 
+    def data_received(self, data: bytes) -> None:
+        # Line ends before a request, which simple clients leave behind the last one's body, mean
+        # nothing (RFC 9112, 2.2).
+        if self.conn.their_state is h11.IDLE and not self.conn.trailing_data[0]:
+            data = data.lstrip(b"\r\n")
+        if data:
+            super().data_received(data)
+
     def handle_events(self) -> None:
         before = self.cycle
         super().handle_events()

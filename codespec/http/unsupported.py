@@ -3,6 +3,7 @@ request that asks for one is refused by its name, and none is passed over in sil
 
 Sources: the OpenAI API reference, https://platform.openai.com/docs/api-reference; vLLM's
 OpenAI-compatible server, https://docs.vllm.ai/en/latest/serving/openai_compatible_server.html;
+SGLang, https://docs.sglang.ai/basic_usage/sampling_params.html;
 llama.cpp, tools/server/README.md. Fields that change no text (`user`, `metadata`, `store`,
 `cache_prompt`, `id_slot`, ...) are not named here, and are ignored.
 """
@@ -52,6 +53,10 @@ _HARMLESS: Mapping[str, tuple[object, ...]] = {
     "guided_decoding_backend": ("auto",),
     "guided_whitespace_pattern": (),
     "structural_tag": (),
+    "regex": (),  # SGLang's
+    "ebnf": (),
+    "custom_logit_processor": (),
+    "lora_path": (),
     "grammar_lazy": _OFF,
     "grammar_triggers": (),
     "preserved_tokens": (),
@@ -60,6 +65,8 @@ _HARMLESS: Mapping[str, tuple[object, ...]] = {
     "ignore_eos": _OFF,
     "stop_token_ids": (),
     "include_stop_str_in_output": _OFF,
+    "stop_regex": (),
+    "no_stop_trim": _OFF,
     "skip_special_tokens": (True,),
     # what is read
     "system_prompt": (),

@@ -36,6 +36,7 @@ ASKED: list[tuple[str, Json | None]] = [
     ("/v1/completions", TEXTS | {"prediction": {"type": "content", "content": PREFIX}}),
     ("/v1/completions", SEGMENTS),
     ("/v1/models", None),
+    ("/models", None),
     ("/infill", INFILL),
     ("/infill", INFILL | {"response_fields": ["content", "timings/draft_n"]}),
     ("/infill", INFILL | {"input_extra": [{"filename": "a.py", "text": "x = 1\n"}]}),
@@ -64,6 +65,7 @@ ASKED: list[tuple[str, Json | None]] = [
 REFUSED: list[tuple[str, Json | None]] = [
     ("/v1/completions", TEXTS | {"n": 2}),
     ("/v1/chat/completions", {"messages": MESSAGES}),  # the bundled model has no template
+    ("/chat/completions", {"messages": MESSAGES}),
     ("/apply-template", {"messages": MESSAGES}),
     ("/v1/models/none", None),
     ("/api/generate", {"prompt": PREFIX, "think": True}),

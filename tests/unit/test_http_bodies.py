@@ -22,7 +22,8 @@ from codespec.types import Trace
 
 
 @pytest.mark.parametrize(
-    ("body", "any_seed"), [({}, True), ({"seed": -1}, True), ({"seed": 0}, False)]
+    ("body", "any_seed"),
+    [({}, True), ({"seed": -1}, True), ({"seed": 0}, False), ({"seed": -(1 << 63)}, False)],
 )
 def test_only_a_seed_that_was_asked_for_binds(body: dict[str, int], any_seed: bool) -> None:
     raw = json.dumps({"prompt": "x", "temperature": 0.5, **body}).encode()
@@ -30,6 +31,7 @@ def test_only_a_seed_that_was_asked_for_binds(body: dict[str, int], any_seed: bo
         sampling = requested(dialect).sampling
         assert sampling.any_seed == any_seed
         assert any_seed or sampling.seed == 0
+    assert requested(OpenAICompletions(b'{"prompt": "x", "seed": -7}', "")).sampling.seed > 0
 
 
 def requested(asked: Dialect) -> CompletionRequest:
@@ -253,6 +255,10 @@ def test_half_a_character_is_a_replacement_character(escaped: str, text: str) ->
         ("top_logprobs", 2, [0]),
         ("skip_special_tokens", False, [True]),
         ("guided_regex", "a+", [""]),
+        ("regex", "a+", [""]),
+        ("ebnf", "root ::= x", [""]),
+        ("stop_regex", "a+", [""]),
+        ("no_stop_trim", True, [False]),
         ("mirostat", 2, [0]),
         ("typical_p", 0.5, [1, 1.0]),
         ("dry_multiplier", 0.8, [0]),

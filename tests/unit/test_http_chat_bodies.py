@@ -65,6 +65,10 @@ def test_answers_of_a_chat() -> None:
         ({"verbatim": False}, "verbatim"),
         ({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]}, "messages"),
         ({"messages": [{"role": "user", "content": [{"type": "x", "text": ""}]}]}, "messages"),
+        ({"messages": [{"role": "user", "content": [{"type": "text"}]}]}, "messages"),
+        ({"messages": [{"role": "assistant", "tool_calls": [{"id": "1"}]}]}, "messages"),
+        ({"messages": [{"role": "assistant", "function_call": {"name": "f"}}]}, "messages"),
+        ({"regex": "a+"}, "regex"),
         ({"prediction": {"type": "diff", "content": ""}}, "prediction"),
         ({"n": 2}, "n"),
     ],
@@ -73,3 +77,21 @@ def test_what_a_chat_cannot_honour_is_named(fields: dict[str, object], field: st
     with pytest.raises(FieldError, match=field) as refused:
         chat(**fields)
     assert refused.value.field == field
+
+
+def test_parts_that_are_no_text_are_named_by_their_type() -> None:
+    for kind in ("image_url", "input_audio", "file"):
+        with pytest.raises(FieldError, match=kind):
+            chat(messages=[{"role": "user", "content": [{"type": kind, kind: {}}]}])
+
+
+def test_what_is_empty_in_a_message_asks_for_nothing() -> None:
+    said = {"role": "assistant", "content": "a", "tool_calls": [], "audio": None, "refusal": None}
+    assert requested(chat(messages=[said])).messages == (ChatMessage("assistant", "a"),)
+
+
+def test_samplers_that_a_list_leaves_out_do_not_act() -> None:
+    given = {"temperature": 0.5, "top_k": 5, "top_p": 0.5, "min_p": 0.1}
+    for samplers in ("kt", ["top_k", "temperature"]):
+        sampling = requested(chat(**given, samplers=samplers)).sampling
+        assert (sampling.top_k, sampling.top_p, sampling.min_p) == (5, 1.0, 0.0)

@@ -147,6 +147,37 @@ async def test_two_lengths_of_a_body_close_the_connection(said: list[CompletionR
 
 
 @pytest.mark.asyncio
+async def test_requests_in_other_forms_are_answered() -> None:
+    async with serving() as served:
+        for old, new in (
+            (b"POST /v1", b"POST http://localhost/v1"),  # as before a proxy
+            (b"POST /v1", b"POST HTTP://127.0.0.1:8012//v1"),
+            (b"POST", b"\r\n\r\nPOST"),
+            (b"1.1\r\nHost: localhost\r\n", b"1.0\r\n"),
+        ):
+            answer = await served.answer(whole("x").replace(old, new, 1))
+            assert answer.startswith(b"HTTP/1.1 200 "), new
+
+
+@pytest.mark.asyncio
+async def test_the_host_in_a_target_is_the_one_that_counts() -> None:
+    async with serving() as served:
+        raw = whole("x").replace(b"POST /", b"POST http://example.org/", 1)
+        assert (await served.answer(raw)).startswith(b"HTTP/1.1 403 ")
+
+
+@pytest.mark.asyncio
+async def test_a_packed_body_is_refused_by_its_header() -> None:
+    async with serving() as served:
+        answer = await served.answer(whole("x", "Content-Encoding: gzip"))
+        assert answer.startswith(b"HTTP/1.1 415 ")
+        assert b"accept-encoding: identity" in answer.lower()
+        assert b"without Content-Encoding" in answer
+        answer = await served.answer(whole("x", "Content-Encoding: identity"))
+        assert answer.startswith(b"HTTP/1.1 200 ")
+
+
+@pytest.mark.asyncio
 async def test_half_sent_bodies_take_nobodys_place(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(inbound, "_PROGRESS_S", 1.0)
     async with serving() as served:

@@ -87,6 +87,13 @@ def test_prompts_that_cannot_be_answered_are_refused() -> None:
     assert len(asked(prompt=["a"] * PROMPTS)[1]) == PROMPTS
 
 
+def test_of_numbers_beyond_their_range_the_nearest_is_meant() -> None:
+    request = one(prompt="a", temperature=-1, top_p=1.5, min_p=-0.1, top_k=-1, t_max_predict_ms=-1)
+    sampling = request.sampling
+    assert (sampling.temperature, sampling.top_p, sampling.min_p) == (0.0, 1.0, 0.0)
+    assert (sampling.top_k, request.max_line_ms, request.whole) == (0, 0.0, True)
+
+
 def test_samplers_that_a_list_leaves_out_do_not_act() -> None:
     given = {"prompt": "a", "top_k": 5, "top_p": 0.5, "min_p": 0.1, "repeat_penalty": 2}
     whole = one(**given, temperature=0.5, seed=1).sampling

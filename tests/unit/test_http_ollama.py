@@ -65,6 +65,15 @@ def test_options_are_honoured_wherever_they_stand() -> None:
         assert asked(prompt="x", options=no_limit).max_tokens == ALL_THERE_IS
 
 
+def test_of_options_beyond_their_range_the_nearest_is_meant() -> None:
+    """As Cody sends them."""
+    sampling = asked(prompt="x", options={"top_k": -1, "top_p": -1, "temperature": 0.2}).sampling
+    assert (sampling.top_k, sampling.temperature) == (0, 0.2)
+    assert 0 < sampling.top_p < 1e-6
+    sampling = asked(prompt="x", options={"top_p": 2, "min_p": 2, "temperature": -1}).sampling
+    assert (sampling.top_p, sampling.min_p, sampling.temperature) == (1.0, 1.0, 0.0)
+
+
 def test_a_prompt_is_read_as_it_is_meant() -> None:
     filled = asked(prompt="a = ", suffix="\nb", system="Be brief.")
     assert (filled.prefix, filled.suffix, filled.messages, filled.raw) == ("a = ", "\nb", (), False)

@@ -14,8 +14,8 @@ from codespec.config import CompletionSettings
 from codespec.http.bodies import ALL_THERE_IS
 from codespec.http.dialects.base import Event, Json, OfBody, about, was_cut
 from codespec.http.llama_bodies import LlamaBody
+from codespec.http.samplers import acting
 from codespec.requests import Completion, CompletionRequest
-from codespec.types import SamplingParams
 
 _L = TypeVar("_L", bound=LlamaBody)
 
@@ -36,9 +36,8 @@ class LlamaAnswers(OfBody[_L]):
         self._requests = [
             replace(
                 made,
-                sampling=_chosen(made.sampling, body.samplers),
                 min_indent=body.n_indent,
-                max_line_ms=body.t_max_predict_ms,
+                max_line_ms=max(0.0, body.t_max_predict_ms),
                 # An editor asks with each key, and waits for the prompt to be read.
                 whole=body.verbatim and body.t_max_predict_ms <= 0,
             )
@@ -94,43 +93,11 @@ def settings_of(request: CompletionRequest, *, streams: bool) -> Json:
         "repeat_penalty": sampling.repetition_penalty,
         "frequency_penalty": sampling.frequency_penalty,
         "presence_penalty": sampling.presence_penalty,
-        "samplers": _samplers(sampling),
+        "samplers": acting(sampling),
         "grammar": sampling.grammar,
         "stop": list(request.stop),
         "stream": streams,
     }
-
-
-def _samplers(sampling: SamplingParams) -> list[str]:
-    """The samplers that act, in the order of `verify.sampling`."""
-    acts = {
-        "penalties": sampling.has_penalty,
-        "temperature": True,
-        "top_k": sampling.top_k > 0,
-        "top_p": sampling.top_p < 1,
-        "min_p": sampling.min_p > 0,
-    }
-    return [name for name, does in acts.items() if does]
-
-
-def _chosen(sampling: SamplingParams, samplers: Sequence[str]) -> SamplingParams:
-    """The sampling without those samplers that a list leaves out; an empty list leaves out none."""
-    if not samplers:
-        return sampling
-    off: dict[str, dict[str, Any]] = {
-        "top_k": {"top_k": 0},
-        "top_p": {"top_p": 1.0},
-        "min_p": {"min_p": 0.0},
-        "penalties": {
-            "repetition_penalty": 1.0,
-            "frequency_penalty": 0.0,
-            "presence_penalty": 0.0,
-        },
-    }
-    for name, values in off.items():
-        if name not in samplers:
-            sampling = replace(sampling, **values)
-    return sampling
 
 
 def _text_of(request: CompletionRequest) -> str:

@@ -24,10 +24,10 @@ class FimBody(OpenAIBody, kw_only=True):
 
     prompt: Text
     suffix: Text = ""
-    random_seed: limits.Seed = -1
+    random_seed: limits.AnySeed = -1
 
     def __post_init__(self) -> None:
-        if self.random_seed >= 0:
+        if self.random_seed != -1:
             self.seed = self.random_seed
 
 

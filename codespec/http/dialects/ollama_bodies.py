@@ -24,9 +24,13 @@ _NOTHING = re.compile(r"-?0[0.nuµmsh]*")
 
 
 class OllamaBody(Body, kw_only=True):
-    """Fields that Ollama's requests have in common."""
+    """Fields that Ollama's requests have in common. Of numbers beyond their range the nearest is
+    meant, which some clients count on."""
 
     stream: bool = True
+    temperature: limits.AnyNumber | None = None
+    top_p: limits.AnyNumber = 1.0
+    min_p: limits.AnyNumber = 0.0
     num_predict: Annotated[int, between(-limits.TOKENS, limits.TOKENS)] | None = None
     keep_alive: Annotated[float, between(-limits.INTEGER, limits.INTEGER)] | Name | None = None
     truncate: bool = True

@@ -66,12 +66,16 @@ async def _model(question: Question) -> Json:
     raise Refused(404, f"no such model; GET {_MODELS} names those there are", "model")
 
 
+_LIST = Tells(_models)
+_CHATS = Writes(OpenAIChat)
+# llama-server has some of these without /v1, too.
 API = Api(
     routes={
         "/v1/completions": Writes(_completions),
-        _MODELS: Tells(_models),
+        _MODELS: _LIST,
+        "/models": _LIST,
         f"{_MODELS}/": Tells(_model),
     },
     error=error_of,
 )
-CHATS = Api(routes={"/v1/chat/completions": Writes(OpenAIChat)}, error=chat_error)
+CHATS = Api(routes={"/v1/chat/completions": _CHATS, "/chat/completions": _CHATS}, error=chat_error)
