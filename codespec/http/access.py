@@ -168,7 +168,7 @@ def read_named_keys(file: Path) -> dict[str, str]:
     "._@-", 32 at most; else its number in the file is, from key-1 on. Raises: ConfigError."""
     hint = "Make one: openssl rand -hex 32"
     try:
-        lines = file.read_text("utf-8").splitlines()
+        lines = file.read_text("utf-8-sig").splitlines()
     except (OSError, UnicodeDecodeError) as e:
         why = e.strerror if isinstance(e, OSError) else "no text in UTF-8"
         raise ConfigError(f"cannot read the keys in {file}: {why}", hint) from None

@@ -7,6 +7,7 @@ not named here are ignored, and so is a `model` that is the name of none in use.
 
 from __future__ import annotations
 
+import codecs
 import re
 import secrets
 from collections.abc import Iterable
@@ -283,7 +284,7 @@ def fields_of(raw: bytes, kind: type[_Fields], inner: str = "") -> _Fields:
     """Decode a body, within the bounds of its fields. inner: field whose object's fields count as
     the body's own. Raises: FieldError."""
     try:
-        fields = msgspec.json.decode(_whole_characters(raw))
+        fields = msgspec.json.decode(_whole_characters(raw.removeprefix(codecs.BOM_UTF8)))
         if is_deeper(fields):
             raise _too_deep()
         if isinstance(fields, dict):

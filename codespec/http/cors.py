@@ -21,9 +21,12 @@ def preflight_headers(headers: dict[bytes, bytes], origins: Collection[str]) -> 
     allowed = allowed_headers(headers, origins)
     if not allowed or b"access-control-request-method" not in headers:
         return {}
+    # Clients in a page have headers of their own (X-Stainless-Lang, ...). None is read here but
+    # those of the key, so any may be sent; "*" would leave out Authorization.
+    asked = headers.get(b"access-control-request-headers", b"").decode("latin-1")
     return {
         **allowed,
         "Access-Control-Allow-Methods": "GET, POST",
-        "Access-Control-Allow-Headers": "Authorization, Content-Type, X-Api-Key",
+        "Access-Control-Allow-Headers": asked or "Authorization, Content-Type, X-Api-Key",
         "Access-Control-Max-Age": str(_PREFLIGHT_S),
     }

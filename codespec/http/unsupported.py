@@ -70,6 +70,9 @@ _HARMLESS: Mapping[str, tuple[object, ...]] = {
     "skip_special_tokens": (True,),
     # what is read
     "system_prompt": (),
+    "safe_prompt": _OFF,
+    "prompt_mode": (),
+    "session_params": (),
     "prompt_embeds": (),
     "truncate_prompt_tokens": (-1,),
     "image_data": (),

@@ -109,6 +109,8 @@ def test_comments_in_a_file_of_keys(tmp_path: Path) -> None:
     file = tmp_path / "keys"
     file.write_text(f"# Ada's\n{'a' * 32} # of Ada\n  # Bob's\n\t{'b' * 32}\t#\n{'c' * 16}#d\n")
     assert tuple(read_named_keys(file)) == ("a" * 32, "b" * 32, "c" * 16 + "#d")
+    file.write_bytes(b"\xef\xbb\xbf# of Windows\r\n" + b"a" * 32 + b" # ada\r\n")
+    assert read_named_keys(file) == {"a" * 32: "ada"}
     file.write_text(f"{'a' * 32} {'b' * 32}\n")
     with pytest.raises(ConfigError, match=r"line 1: .*no spaces"):
         read_named_keys(file)
@@ -148,6 +150,10 @@ def test_pages_of_named_origins_read_answers_to_requests_with_a_key() -> None:
     assert (status, body) == (204, b"")
     assert headers[b"access-control-allow-origin"] == PAGE.encode()
     assert b"authorization" in headers[b"access-control-allow-headers"].lower()
+    # A page's client has headers of its own.
+    own = (b"access-control-request-headers", b"authorization,x-stainless-lang")
+    _, headers, _ = sent_to(ORIGIN, asks, own, method="OPTIONS", path="/v1/completions")
+    assert headers[b"access-control-allow-headers"] == own[1]
     # Errors, too: a page shows them.
     status, headers, _ = sent_to(ORIGIN, BEARER, path="/v1/none")
     assert (status, headers[b"access-control-allow-origin"]) == (404, PAGE.encode())

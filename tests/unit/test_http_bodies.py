@@ -219,6 +219,12 @@ def test_how_many_tokens_has_two_names(dialect: DialectReader, name: str) -> Non
     assert dialect(json.dumps({"prompt": "x", name: 0}).encode(), "").only_reads
 
 
+def test_a_mark_of_the_byte_order_means_nothing() -> None:
+    """Editors and shells of Windows write it before a file."""
+    raw = '\ufeff{"prompt": "x"}'.encode()
+    assert requested(OpenAICompletions(raw, "")).prefix == "x"
+
+
 def test_line_ends_of_stop_texts_are_those_of_the_text() -> None:
     assert request_of(prompt="a\r\nb", stop=["\r\n", "", "c\r\n\r\n"]).stop == ("\n", "c\n\n")
     assert request_of(prompt="a", stop="\r\n").stop == ("\n",)

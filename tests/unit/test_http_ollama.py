@@ -139,6 +139,9 @@ def test_chats_are_of_text() -> None:
         CompletionSettings()
     )
     assert [message.role for message in request.messages] == ["system", "user"]
+    for role in ("system", "developer"):
+        asked_for = chat(messages=[{"role": role, "content": "s"}]).requests(CompletionSettings())
+        assert asked_for[0].messages == (ChatMessage("system", "s"),)
     assert request.needs_template
     assert request.shortens_chat
     [request] = chat(messages=[USER], truncate=False).requests(CompletionSettings())

@@ -93,7 +93,7 @@ class GenerateBody(OllamaBody, kw_only=True):
 
 
 class _OllamaMessage(msgspec.Struct):
-    role: Literal["system", "user", "assistant"]
+    role: Literal["system", "developer", "user", "assistant"]
     content: Text | None = ""
     images: NotRead = None
     tool_calls: NotRead = None
@@ -121,7 +121,10 @@ class OllamaChatBody(OllamaBody, kw_only=True):
 
     @property
     def said(self) -> tuple[ChatMessage, ...]:
-        return tuple(ChatMessage(m.role, normalise(m.content or "")) for m in self.messages)
+        return tuple(
+            ChatMessage("system" if m.role == "developer" else m.role, normalise(m.content or ""))
+            for m in self.messages
+        )
 
 
 class ShowBody(msgspec.Struct, kw_only=True):
