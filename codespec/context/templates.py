@@ -47,6 +47,8 @@ class PromptParts(NamedTuple):
 class _Reading(NamedTuple):
     """A prompt by one spelling. The least one is right.
 
+    is_doubtful: True if the marker between prefix and suffix stands in quotes, and none begins the
+        prompt.
     kind:  `_MARKED`, `_HEADED` or `_UNMARKED`.
     start: the place of its first FIM marker.
     lacks: True if no marker of the spelling's files stands before that.
@@ -55,6 +57,7 @@ class _Reading(NamedTuple):
     short: less for longer markers, blanks around them included.
     """
 
+    is_doubtful: bool
     kind: int
     start: int
     lacks: bool
@@ -81,7 +84,7 @@ class _Reading(NamedTuple):
 def parted(prompt: str) -> PromptParts:
     """Split a prompt that follows a known template. Any other prompt is all prefix."""
     text = _without_beginning(prompt)
-    found = min(_readings(text), key=lambda reading: reading[:6], default=None)
+    found = min(_readings(text), key=lambda reading: reading[:7], default=None)
     return found.parts(text) if found else _of_files(text) or PromptParts(prompt)
 
 
@@ -135,14 +138,21 @@ def _read(
         return None
     end = _middle(prompt, second, template)
     begins = bool(first) and prompt.startswith(first)
-    low = len(first) if begins else 0
-    place = None if end is None else _divide(prompt, template, is_suffix_first, low, end)
-    if end is None or place is None:
+    opening = 0 if begins or not first or end is None else _opening(prompt, first, end)
+    if end is None or opening is None:
+        return None
+    low = opening + len(first)
+    place = among_pairs = _between_pairs(prompt, template, second, low, end)
+    if place is None:
+        place = _place(prompt, second, low, end, (first,), any_quotes=True)
+    if place is None:
         return None
     # The cursor may stand in quotes, and a head may end in some: the last marker tells.
     is_told = bool(template.middle) and _strength(prompt, template.middle, end) != _QUOTED
     is_once = is_told and prompt.count(first) == prompt.count(second) == 1
-    start = 0 if begins or not first else _place(prompt, first, 0, place, any_quotes=is_once)
+    start = opening
+    if not begins and first and among_pairs is None:
+        start = _place(prompt, first, 0, place, any_quotes=is_once)
     if start is None:
         return None
     kind = _kind(prompt, start, template) if first else _UNMARKED
@@ -160,7 +170,8 @@ def _read(
         return None
     lacks = start > 0 and template.file not in prompt[:start]
     early, short = -prompt.find(second.strip(), place), -len("".join(template[:3]))
-    rank = (kind, start, lacks, -strength, early, short)
+    is_doubtful = kind != _MARKED and strength == _QUOTED
+    rank = (is_doubtful, kind, start, lacks, -strength, early, short)
     return _Reading(*rank, prefix + begun, suffix, family, template)
 
 
@@ -173,25 +184,25 @@ def _middle(prompt: str, second: str, template: Spelling) -> int | None:
     return _place(prompt, template.middle, low, len(prompt), template[:2], any_quotes=True)
 
 
-def _divide(
-    prompt: str, template: Spelling, is_suffix_first: bool, low: int, high: int
-) -> int | None:
-    """The place of the marker between prefix and suffix in prompt[low:high]; None for none."""
-    first, second = template[:2][::-1] if is_suffix_first else template[:2]
-    if template.prefix and prompt.count(second, low, high) > 1:
-        among_pairs = [
-            place
-            for place in _between_pairs(prompt, template, low, high)
-            if prompt.startswith(second, place)
-        ]
-        if among_pairs:
-            return among_pairs[-1]
-    return _place(prompt, second, low, high, (first,), any_quotes=True)
+def _opening(prompt: str, first: str, end: int) -> int | None:
+    """The first place of a marker outside quotes, else the first one; None for none."""
+    place = prompt.find(first, 0, end)
+    for _ in range(_MOST_PLACES):
+        if place < 0:
+            break
+        if _strength(prompt, first, place) != _QUOTED:
+            return place
+        place = prompt.find(first, place + len(first), end)
+    place = prompt.find(first, 0, end)
+    return None if place < 0 else place
 
 
-def _between_pairs(prompt: str, template: Spelling, low: int, high: int) -> Iterator[int]:
-    """The places in prompt[low:high] of a marker outside quotes on whose either side those before a
-    prefix and a suffix stand in pairs, all of them alike in strength."""
+def _between_pairs(prompt: str, template: Spelling, second: str, low: int, high: int) -> int | None:
+    """The last place of `second` in prompt[low:high] outside quotes on whose either side markers
+    before a prefix and a suffix stand in pairs, all of them alike in strength. None for none, and
+    where there is no choice."""
+    if not template.prefix or prompt.count(second, low, high) < 2:
+        return None
     found = sorted(
         (place, sign, strength)
         for marker, sign in ((template.prefix, 1), (template.suffix, -1))
@@ -200,10 +211,12 @@ def _between_pairs(prompt: str, template: Spelling, low: int, high: int) -> Iter
     before = _paired(sign for _, sign, _ in found)
     after = _paired(-sign for _, sign, _ in reversed(found))[::-1]
     strengths = Counter(strength for _, _, strength in found)
-    for (place, _, strength), is_before, is_after in zip(found, before, after[1:], strict=False):
-        others = strengths - Counter((strength,))
-        if is_before and is_after and len(others) == 1:
-            yield place
+    places = [
+        place
+        for (place, _, strength), is_before, is_after in zip(found, before, after[1:], strict=False)
+        if is_before and is_after and len(strengths - Counter((strength,))) == 1
+    ]
+    return next((place for place in reversed(places) if prompt.startswith(second, place)), None)
 
 
 def _unquoted(text: str, marker: str, low: int, high: int) -> Iterator[tuple[int, int]]:

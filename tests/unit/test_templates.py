@@ -230,6 +230,27 @@ def test_a_document_may_name_markers(prompt: str, prefix: str, suffix: str) -> N
         assert parted(written(prompt)) == PromptParts(written(prefix), written(suffix))
 
 
+@pytest.mark.parametrize(
+    ("prefix", "suffix"),
+    [
+        ("a: <fim_prefix>\nb: <fim_suffix>\nx: ", "\n"),
+        ("x: ", "\na: <fim_prefix>\nb: <fim_suffix>\n"),
+        ("x = ", "\nM = ['<fim_prefix>', '<fim_suffix>', '<fim_middle>']\n"),
+        ("say('hello ", "')\n"),
+    ],
+)
+def test_a_document_behind_others_may_name_markers(prefix: str, suffix: str) -> None:
+    own = f"<fim_prefix>{prefix}<fim_suffix>{suffix}<fim_middle>"
+    for head in (f"<file_sep>{ONE}<file_sep>", "<filename>a.py", f"# a.py\n{ONE}\n"):
+        found = parted(head + own)
+        assert (found.prefix, found.suffix) == (prefix, suffix), head
+    for family in ("<|fim_{}|>", "<[fim-{}]>"):
+        named = [family.format(name) for name in ("prefix", "suffix", "middle")]
+        text = f"\nM = {named}\n"
+        prompt = f"x = <|fim_suffix|>{text}<|fim_middle|>"  # Continue, Mercury
+        assert parted(prompt) == PromptParts("x = ", text)
+
+
 def test_the_cursor_may_stand_in_quotes() -> None:
     for prefix, suffix in (("say('hello ", "')\n"), ("M = '<|fim_suffix|>'\nsay('", "')\n")):
         prompt = f"{prefix}<|fim_suffix|>{suffix}<|fim_middle|>"
