@@ -49,14 +49,16 @@ def error_in(findings: list[Finding]) -> Finding:
         ("/srv/models/coder.gguf", "coder.gguf"),
         ("C:\\models\\coder.gguf", "coder.gguf"),
         ("Qwen/Qwen2.5-Coder-7B", "Qwen/Qwen2.5-Coder-7B"),
+        ("\x1b[31mcoder\n\u202e", "[31mcoder"),
+        ("c" * 100_000, "c" * 256),
     ],
 )
-def test_a_model_that_is_named_by_its_path_is_told_by_its_file(named: str, title: str) -> None:
-    """It is asked for by its whole name."""
+def test_a_model_is_told_by_a_name_that_people_can_read(named: str, title: str) -> None:
+    """One that is named by its path, by its file. It is asked for by its whole name."""
     with scripted_server({**ROUTES, "/v1/models": models(name=named)}) as server:
         findings = found(server.url)
         assert {body["model"] for body in server.asked(COMPLETIONS)} == {named}
-    assert f"{title}: OpenAI-compatible server computes it, {server.url}" in findings[0].message
+    assert findings[0].message == f"{title}: OpenAI-compatible server computes it, {server.url}"
 
 
 def test_it_tells_what_the_server_is_and_how_fast() -> None:
@@ -111,6 +113,8 @@ def status(code: int) -> Route:
         (models(), status(404), "the server does not know this address, or the model"),
         (status(500), status(500), "the server does not work: status 500"),
         (status(302), status(302), "names another address"),
+        (status(303), status(303), "names another address"),
+        (status(407), status(407), "the server does not take the key: status 407"),
     ],
 )
 def test_it_says_what_is_wrong(about: Route, answer: Route, words: str) -> None:

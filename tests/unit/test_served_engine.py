@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, closing
 from dataclasses import replace
@@ -121,6 +122,27 @@ def no_text(exchange: Exchange) -> None:
     exchange.end()
 
 
+def at_once(body: bytes, **headers: str) -> Route:
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return lambda exchange: exchange.answer(body, 200, named)
+
+
+def unframed(*pieces: bytes) -> Route:
+    """An answer that ends where its connection does."""
+
+    def answer(exchange: Exchange) -> None:
+        exchange.handler.send_response(200)
+        exchange.handler.send_header("Connection", "close")
+        exchange.handler.end_headers()
+        for piece in pieces:
+            exchange.handler.wfile.write(piece)
+
+    return answer
+
+
+EVENT = b'data: {"choices": [{"text": "r\xc3\xa4st"}]}\n\n'
+
+
 @pytest.mark.parametrize(
     ("answer", "failure", "n_asked"),
     [
@@ -135,6 +157,13 @@ def no_text(exchange: Exchange) -> None:
         (no_json, F.NOT_UNDERSTOOD, 1),
         (too_deep, F.NOT_UNDERSTOOD, 1),
         (no_text, F.NOT_UNDERSTOOD, 1),
+        (at_once(b"<html>Sign in</html>"), F.NOT_UNDERSTOOD, 1),
+        (at_once(b"<html>", Content_Type="Text/HTML"), F.NOT_UNDERSTOOD, 1),
+        (at_once(b'{"choices": [{"text": "x"}]}'), F.NOT_UNDERSTOOD, 1),
+        (at_once(b"error: the prompt was ...\n"), F.BROKEN, 2),
+        (at_once(gzip.compress(EVENT), Content_Encoding="gzip"), F.NOT_UNDERSTOOD, 1),
+        (unframed(EVENT[: EVENT.index(b"\xc3") + 1]), F.CUT_OFF, 2),
+        (unframed(b": ping\n\n", EVENT[:9]), F.CUT_OFF, 2),
     ],
 )
 def test_a_failure_is_told_in_words_and_not_repeated(

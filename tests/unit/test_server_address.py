@@ -30,6 +30,7 @@ def test_an_address_names_a_server_and_its_model(where: str, url: str, model: st
     [
         "http://",
         "http://host:99999",
+        "http://host:0",
         "http://[::1",
         "http://host/a b",
         "http://host/?a=b",

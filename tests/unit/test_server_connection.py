@@ -13,13 +13,14 @@ import pytest
 from codespec.backends.generators import Generator, GeneratorPrompt
 from codespec.backends.registry import open_tokenizer
 from codespec.backends.remote.connection import ServerClient
-from codespec.backends.remote.failures import ServerError
+from codespec.backends.remote.failures import ServerError, ServerFailure
 from codespec.backends.remote.inquiry import Inquiry
 from codespec.backends.remote.kinds import recognised
 from codespec.backends.remote.openai_server import OpenAIServer
 from codespec.backends.remote.served_generator import TextFromServer
 from codespec.backends.remote.server_address import parse
 from codespec.backends.remote.server_kind import Served
+from codespec.backends.remote.servers import BACKEND
 from codespec.backends.remote.trust import Trust
 from codespec.config import load_settings
 from codespec.errors import ModelError
@@ -101,3 +102,30 @@ def test_a_tokenizer_holds_no_connection(monkeypatch: pytest.MonkeyPatch) -> Non
         assert sockets
         assert [connection.fileno() for connection in sockets] == [-1] * len(sockets)
         assert words.decode(words.encode("x = 1")) == b"x = 1"
+
+
+def test_an_answer_that_trickles_is_given_up_in_time() -> None:
+    """However little time passes between its bytes."""
+    gone = Event()
+
+    def trickle(exchange: Exchange) -> None:
+        exchange.handler.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 1000000\r\n\r\n")
+        try:
+            while True:
+                exchange.handler.wfile.write(b" ")
+        except OSError:
+            gone.set()
+
+    with scripted_server({"/v1/models": trickle}) as server:
+        with closing(client_of(server.url)) as client, pytest.raises(ServerError) as raised:
+            client.ask("/v1/models", timeout_s=0.2)
+        assert raised.value.failure is ServerFailure.SILENT
+        assert gone.wait(30.0)
+
+
+def test_a_server_that_names_no_file_has_no_vocabulary_here() -> None:
+    routes = {"/v1/models": models("vllm", root="/srv/\0model")}
+    with scripted_server(routes) as server:
+        generator = BACKEND.open(server.url, load_settings({}, env={}))
+        generator.close()
+        assert generator.info.name == "qwen2.5-coder"

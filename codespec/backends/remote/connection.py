@@ -29,6 +29,7 @@ SILENCE_S = 60.0
 _POLL_S = 0.005
 """Seconds between two looks at whether an answer is still wanted."""
 _READ_BYTES = 1 << 16
+_PLAIN = "identity"
 _KEPT = 2
 """Most connections that are kept for the next request."""
 _KEPT_S = 30.0
@@ -113,7 +114,7 @@ class ServerClient:
             named = _by_name(head)
             if head.status_code != 200:
                 raise of_status(head.status_code, named.get("retry-after", ""))
-            if named.get("content-type", "").startswith("text/html"):
+            if named.get("content-type", "").lower().startswith("text/html"):
                 raise ServerError(_F.NOT_UNDERSTOOD, "a web page")
             rest, n = b"", 0
             for piece in connection.pieces(cancelled):
@@ -122,7 +123,10 @@ class ServerClient:
                 if len(rest) > limits.SERVER_LINE_BYTES or n > limits.SERVER_STREAM_BYTES:
                     raise ServerError(_F.NOT_UNDERSTOOD, "an answer without an end")
                 yield from (line.rstrip(b"\r") for line in whole if line.strip())
-            if rest.strip():
+            rest = rest.strip()
+            if rest.startswith((b"data:", b"{")) and not rest.endswith((b"}", b"]")):
+                raise ServerError(_F.CUT_OFF)  # its length was not told
+            if rest:
                 yield rest
 
     @contextmanager
@@ -136,7 +140,13 @@ class ServerClient:
     ) -> Generator[tuple[_Connection, h11.Response]]:
         is_raw = isinstance(body, bytes)
         raw = b"" if body is None else body if is_raw else msgspec.json.encode(body)
-        headers = {"Host": self.address.authority, "Accept": "*/*", **more, **self._headers}
+        headers = {
+            "Host": self.address.authority,
+            "Accept": "*/*",
+            "Accept-Encoding": "identity",
+            **more,
+            **self._headers,
+        }
         if body is not None:
             kind = "application/octet-stream" if is_raw else "application/json"
             headers |= {"Content-Type": kind, "Content-Length": str(len(raw))}
@@ -150,6 +160,8 @@ class ServerClient:
         connection, head = self._begun(request, raw, cancelled, ends_at)
         is_kept = False
         try:
+            if head.status_code == 200 and _by_name(head).get("content-encoding", _PLAIN) != _PLAIN:
+                raise ServerError(_F.NOT_UNDERSTOOD, "a compressed answer")
             yield connection, head
             is_kept = connection.may_go_on() and self._put(connection)
         finally:
@@ -299,11 +311,12 @@ class _Connection:
         while True:
             if cancelled():
                 raise AbandonedError(self.has_heard)
+            if time.monotonic() > ends_at:  # whether or not some bytes come each time
+                raise ServerError(_F.SILENT)
             try:
                 return self._socket.recv(_READ_BYTES)
             except TimeoutError:
-                if time.monotonic() > ends_at:
-                    raise ServerError(_F.SILENT) from None
+                continue
             except OSError as e:
                 raise of_exception(e) from None
 

@@ -42,6 +42,7 @@ class _Tokenized(msgspec.Struct):
 
 
 class _Choice(msgspec.Struct):
+    index: int = 0
     text: str | None = ""
     token_ids: list[int] | None = None
     finish_reason: str | None = None
@@ -103,9 +104,9 @@ class OpenAIServer(ServerKind):
         if data == b"[DONE]":
             return Piece(finish="stop")
         choices = decoded(data, _Chunk).choices
-        if not choices:
+        said = next((choice for choice in choices if not choice.index), None)
+        if said is None:
             return None
-        said = choices[0]
         finish = None if said.finish_reason is None else _FINISH.get(said.finish_reason, "stop")
         return Piece(said.text or "", tuple(said.token_ids or ()), finish)
 

@@ -71,7 +71,7 @@ def parse(where: str) -> ServerAddress:
         raise refused from None
     odd = parts.username is not None or parts.password is not None or parts.query
     is_ascii = host.isascii() and parts.path.isascii()
-    if not host or odd or not is_ascii or not where.isprintable() or " " in where:
+    if not host or port == 0 or odd or not is_ascii or not where.isprintable() or " " in where:
         raise refused
     path, model = parts.path.rstrip("/").removesuffix("/v1"), unquote(parts.fragment)
     if scheme == "ollama":

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 
 from codespec.backends.generators import GeneratorFigures
 from codespec.backends.remote.inquiry import Inquiry
+from codespec.limits import NAME_CHARS
 from codespec.types import Finish, SamplingParams
 
 
@@ -37,9 +38,10 @@ class Served:
     @property
     def title(self) -> str:
         """The model's name for people: of one that is named by its path there, its file or folder
-        alone."""
+        alone; what a terminal would obey, or no line holds, is left out."""
         path = PureWindowsPath(self.model)  # takes both kinds of slashes
-        return path.name if path.root and path.name else self.model
+        name = path.name if path.root and path.name else self.model
+        return "".join(filter(str.isprintable, name[:NAME_CHARS]))
 
 
 @dataclass(frozen=True, slots=True)

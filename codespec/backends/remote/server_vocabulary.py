@@ -42,7 +42,7 @@ def vocabulary_of(
         if _fits(found, kind, served, inquiry) is False:
             found.close()
             raise ModelError(
-                f"server.tokenizer: {settings.tokenizer}: the model {served.model} has another one",
+                f"server.tokenizer: {settings.tokenizer}: the model {served.title} has another one",
                 "Name a GGUF file or the tokenizer.json of the server's model, or none.",
             )
         return found
@@ -79,9 +79,11 @@ def _opened(where: str) -> Model:
 def _paths_here(served: Served, address: ServerAddress) -> list[str]:
     """Files on this machine that may hold the vocabulary: those of a server that runs here, and
     models of the same name."""
-    named = [listed(name_in(where)) for where in (served.model, *served.files)]
+    said = [where for where in (served.model, *served.files) if where.isprintable()]
+    named = [listed(name_in(where)) for where in said]
     paths = [str(path) for path in named if path is not None]
     if address.is_loopback:
         kept = elsewhere.by_name(served.model)
-        paths += [*served.files, *([str(kept.path)] if kept is not None else [])]
+        paths += filter(str.isprintable, served.files)
+        paths += [str(kept.path)] if kept is not None else []
     return [path for path in paths if os.path.isabs(path) and os.access(path, os.R_OK)]
