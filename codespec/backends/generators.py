@@ -28,6 +28,11 @@ class UnavailableError(ModelError):
         self.words = words or message
 
 
+class ChangedError(ModelError):
+    """A generator that is of another model by now than the one that it was opened for: open it
+    again."""
+
+
 @dataclass(frozen=True, slots=True)
 class GeneratorPrompt:
     """A prompt for a generator, and the limits of its output.
@@ -111,7 +116,7 @@ class Generator:
         engine closes it at the next piece after `cancelled` returns True, and it may end by itself
         then. An earlier stream may not have ended yet.
 
-        Raises: UnavailableError; ModelError, with the cause and the next step.
+        Raises: UnavailableError; ChangedError; ModelError, with the cause and the next step.
         """
         raise NotImplementedError
 

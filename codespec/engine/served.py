@@ -10,7 +10,7 @@ from pathlib import Path
 
 import msgspec
 
-from codespec.backends.generators import UnavailableError
+from codespec.backends.generators import ChangedError, UnavailableError
 from codespec.backends.registry import in_full, scheme_of
 from codespec.config import Settings
 from codespec.engine.engine_on_demand import EngineOnDemand
@@ -135,6 +135,10 @@ class ServedEngine:
         def is_over() -> bool:
             return cancelled() or self._clock() >= due_s
 
+        def with_rest() -> CompletionRequest:
+            left_ms = max(1.0, (due_s - self._clock()) * 1e3)
+            return replace(request, deadline_ms=left_ms) if request.deadline_ms else request
+
         main = self._open()
         while main is None and self._here is None and self._served.is_loading and not is_over():
             if paused(True):
@@ -146,6 +150,9 @@ class ServedEngine:
                 done = yield from main.completing(request, cancelled, on_progress, paused)
             except UnavailableError as e:
                 self._trouble = e.words
+            except ChangedError:
+                self._served.close()
+                return (yield from self.completing(with_rest(), cancelled, on_progress, paused))
             else:
                 if done.finish in ("stop", "length"):  # the server has answered
                     self._trouble = ""
@@ -154,10 +161,7 @@ class ServedEngine:
         if here is None:
             why = NoSuggestion.SERVER_AWAY
             return Completion(why=why, detail=self.notice or why.text)
-        if request.deadline_ms:
-            left_ms = max(1.0, (due_s - self._clock()) * 1e3)
-            request = replace(request, deadline_ms=left_ms)
-        return (yield from here.completing(request, cancelled, on_progress, paused))
+        return (yield from here.completing(with_rest(), cancelled, on_progress, paused))
 
     def _loaded_here(
         self, is_over: Callable[[], bool], paused: Paused

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 import dataclasses
+import time
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from functools import cached_property
 
 from codespec.backends.base import Model
 from codespec.backends.byte_tokens import TextGenerator
-from codespec.backends.generators import Generator, GeneratorFigures, GeneratorPrompt, Stream
+from codespec.backends.generators import (
+    ChangedError,
+    Generator,
+    GeneratorFigures,
+    GeneratorPrompt,
+    Stream,
+)
 from codespec.backends.remote.beginnings import Beginnings
 from codespec.backends.remote.connection import AbandonedError, ServerClient
 from codespec.backends.remote.control_texts import PromptSpeller, known_controls
@@ -22,9 +29,13 @@ from codespec.backends.remote.failures import (
 from codespec.backends.remote.server_kind import Piece, Served, ServerKind, ServerRequest
 from codespec.backends.remote.workspace_sharing import WorkspaceSharing
 from codespec.context.families import Family
-from codespec.types import Tokens
+from codespec.types import Finish, Tokens
 
 DEFAULT_N_CTX = 2048
+LONG_S = 60.0
+"""Seconds without a request after which a server may have got another model unnoticed."""
+_OF_LOAD = (ServerFailure.SILENT, ServerFailure.BUSY, ServerFailure.REFUSED)
+"""Failures of a server that goes on with the same model."""
 
 
 class _FromServer(Generator):
@@ -34,6 +45,10 @@ class _FromServer(Generator):
 
     def _connect(self, client: ServerClient, kind: ServerKind, served: Served) -> None:
         self._client, self._kind, self._served = client, kind, served
+        self.has_same: Callable[[Callable[[], bool]], bool] = lambda cancelled: True
+        """Asks the server whether it has the model still that this was opened for."""
+        self._asked_s = time.monotonic()
+        self._is_doubtful = False
         self._breaker = CircuitBreaker()
         self._sharing: WorkspaceSharing | None = None
 
@@ -54,8 +69,26 @@ class _FromServer(Generator):
 
     def stream(self, prompt: GeneratorPrompt, cancelled: Callable[[], bool]) -> Stream:
         return guarded(
-            lambda: self._asked(prompt, cancelled), self._breaker, cancelled, prompt.left_s
+            lambda: self._of_same(prompt, cancelled), self._breaker, cancelled, prompt.left_s
         )
+
+    def _of_same(self, prompt: GeneratorPrompt, cancelled: Callable[[], bool]) -> Stream:
+        """The stream; of no other model, whose ids and markers are others, where the server was
+        started again meanwhile. Raises: ServerError, ChangedError."""
+        now = time.monotonic()
+        try:
+            if self._is_doubtful or now - self._asked_s > LONG_S:
+                self._is_doubtful = True
+                if not self.has_same(cancelled):
+                    raise ChangedError("the server has another model by now", "Ask again.")
+                self._is_doubtful = False
+            self._asked_s = now
+            return (yield from self._asked(prompt, cancelled))
+        except AbandonedError as e:
+            return _abandoned(e, prompt.left_s)
+        except ServerError as e:
+            self._is_doubtful |= e.failure not in _OF_LOAD
+            raise
 
     def _request(self, prompt: GeneratorPrompt) -> ServerRequest:
         return ServerRequest(
@@ -91,9 +124,7 @@ class _FromServer(Generator):
                     if piece.finish is not None:
                         return piece.finish
         except AbandonedError as e:
-            if not e.has_heard and asked.left_s() <= 0:
-                raise ServerError(ServerFailure.SILENT) from None
-            return "cancelled"
+            return _abandoned(e, asked.left_s)
         raise ServerError(ServerFailure.CUT_OFF)
 
     def disconnect(self) -> None:
@@ -104,6 +135,14 @@ class _FromServer(Generator):
 
     def close(self) -> None:
         self.disconnect()
+
+
+def _abandoned(error: AbandonedError, left_s: Callable[[], float]) -> Finish:
+    """The end of a stream that nobody waits for. Raises: ServerError where the server had not
+    begun to answer by the deadline."""
+    if not error.has_heard and left_s() <= 0:
+        raise ServerError(ServerFailure.SILENT) from None
+    return "cancelled"
 
 
 class TextFromServer(_FromServer, TextGenerator):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from codespec.backends.base import KvType, Remark
 from codespec.backends.generators import GeneratorBackend
@@ -12,7 +12,7 @@ from codespec.backends.remote.failures import ServerError
 from codespec.backends.remote.inquiry import Inquiry
 from codespec.backends.remote.kinds import recognised
 from codespec.backends.remote.served_generator import TextFromServer, TokensFromServer
-from codespec.backends.remote.server_vocabulary import vocabulary_of
+from codespec.backends.remote.server_vocabulary import PROBE, vocabulary_of
 from codespec.backends.remote.trust import trust_in
 from codespec.backends.remote.workspace_sharing import WorkspaceSharing
 from codespec.config import Settings
@@ -51,19 +51,32 @@ class ServerBackend(GeneratorBackend):
             inquiry = Inquiry(client)
             kind, served = recognised(inquiry, address)
             vocabulary = vocabulary_of(kind, served, address, settings.server, inquiry)
+            probed = kind.tokens(inquiry, served.model, PROBE) if vocabulary is not None else None
         except ServerError as e:
             client.close()
             raise e.at(address.url) from None
         except BaseException:
             client.close()
             raise
-        if vocabulary is not None:
+
+        def has_same(cancelled: Callable[[], bool]) -> bool:
+            again = Inquiry(client, cancelled)
+            return kind.served(again, address.model) == served and (
+                probed is None or kind.tokens(again, served.model, PROBE) == probed
+            )
+
+        opened: TokensFromServer | TextFromServer
+        if vocabulary is None:
+            family = _family(settings.server.family, served.model)
+            opened = TextFromServer(client, kind, served, family)
+        else:
             sharing = None
             if settings.server.share_workspace and served.takes_ids:
                 own = ServerClient(address, trust)
                 sharing = WorkspaceSharing(own, vocabulary.tokenizer.hash)
-            return TokensFromServer(client, kind, served, vocabulary, sharing)
-        return TextFromServer(client, kind, served, _family(settings.server.family, served.model))
+            opened = TokensFromServer(client, kind, served, vocabulary, sharing)
+        opened.has_same = has_same
+        return opened
 
     def tokenizer(self, where: str, settings: Settings) -> Tokenizer:
         opened = self.open(where, settings)
