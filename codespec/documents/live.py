@@ -17,6 +17,8 @@ MAX_PREFIX_CHARS = 1 << 19
 """Most characters kept of the text before the cursor; of a longer one at least half as many."""
 MAX_SUFFIX_CHARS = 1 << 17
 """Most characters kept of the text after the cursor: about 3,000 lines."""
+_WORD = r"[^\s\"'`]*"
+"""A word of a secret that is being typed."""
 
 
 class TokenizedText:
@@ -95,6 +97,8 @@ class LiveDocument:
         self._text = ""
         self._secrets: list[SecretValue] | None = []  # None: not searched since the text changed
         self._lent: SuffixAutomaton | None = None
+        self._lent_without: list[SecretValue] = []
+        self._with_begun: list[SecretValue] | None = None
         self._left = TokenizedText(cache, cuts)
         self._right = TokenizedText(cache, cuts)
         self._masked: tuple[TokenizedText, TokenizedText] | None = None
@@ -117,6 +121,7 @@ class LiveDocument:
         self._right.update(suffix[:MAX_SUFFIX_CHARS])
         text = self._left.text + self._right.text
         is_new = text != self._text
+        self._with_begun = None  # it is told by the cursor
         if is_new:
             self._text, self._secrets, self._lent = text, None, None
         self.before.assign(self.left)
@@ -143,20 +148,39 @@ class LiveDocument:
         return any("\n" in self._text[start:end] for start, end, _ in self.secrets)
 
     @property
+    def _unlent(self) -> list[SecretValue]:
+        """`secrets`, and the one that is being typed."""
+        if self._with_begun is None:
+            self._with_begun = self._find_begun()
+        return self._with_begun
+
+    def _find_begun(self) -> list[SecretValue]:
+        left, at = self._left.text, len(self._left.text)
+        if any(start < at <= end for start, end, _ in self.secrets) or not in_secret(left):
+            return self.secrets
+        begun = re.search(rf"{_WORD}\Z", left)
+        rest = re.match(_WORD, self._right.text)
+        start = begun.start() if begun is not None else at
+        end = at + (rest.end() if rest is not None else 0)
+        around = [s for s in self.secrets if s.end <= start or s.start >= end]
+        return sorted((*around, SecretValue(start, end, "begun")))
+
+    @property
     def lent_text(self) -> str:
         """`text` without secrets, for other documents."""
-        parts = spans_left(self.secrets, 0, len(self._text))
-        return "".join(self._text[a:b] for a, b in parts) if self.secrets else self._text
+        if not (unlent := self._unlent):
+            return self._text
+        return "".join(self._text[a:b] for a, b in spans_left(unlent, 0, len(self._text)))
 
     @property
     def lent(self) -> tuple[SuffixAutomaton, ...]:
         """Automata that other documents may draft from: `before` and `after`, or, where there are
         secrets, one automaton with breaks in their places."""
-        if not self.secrets:
+        if not (unlent := self._unlent):
             return self.before, self.after
-        if self._lent is None:
-            self._lent = SuffixAutomaton()
-            for start, end in spans_left(self.secrets, 0, len(self._text)):
+        if self._lent is None or unlent != self._lent_without:
+            self._lent, self._lent_without = SuffixAutomaton(), unlent
+            for start, end in spans_left(unlent, 0, len(self._text)):
                 pieces = list(split(self._text[start:end], self._cuts, 1))
                 self._lent.extend(np.concatenate(self._cache.encode(pieces)))
                 self._lent.extend_break()

@@ -69,10 +69,60 @@ def test_however_a_token_is_written(text: str) -> None:
         '{"auths": {"x": {"auth": "dXNlcjpwYXNzd29yZDE5"}}}',
         "curl -u admin:S3cr3tPassw0rd https://host/",
         '{"kty": "RSA", "d": "%s"}' % ("aB3dE6gH9jK2mN5pQ8sT1vW4yZ7" * 3),
+        "postgres://admin:CkCzlityiJuJpz@db/x",
+        "postgres://admin:p@ssutJUYF7Z@db/x",
+        "https://x.blob.example/c?sv=1&sig=9TWkbdXO%2FA3A%2Be8BP8aHLr4AK%2BxzNYRcmLSysw0KoVs%3D",
+        f"t = 'eyJhbGciOiJSU0EifQ.{TOKEN[4:]}.abc.{TOKEN[4:]}.def'",
+        f"Client('AKIAQ7RZK2MX5VJ4TL3N', '{TOKEN[4:]}/k1X')",
+        "//registry.npmjs.org/:_authToken=a038d5a1-e3a6-5948-88e4-98e656e46a5c",
     ],
 )
 def test_what_people_make_up(text: str) -> None:
     assert find(text)
+
+
+@pytest.mark.parametrize(
+    "notation",
+    [
+        'password = (\n    "{}"\n)',
+        'password = \\\n    "{}"',
+        "password: >-\n  {}\n",
+        "password: |\n  {}\n",
+        'passwords = [\n    "{}",\n]',
+        "passwords:\n  - {}\n",
+        "machine h\n  login u\n  password {}\n",
+        "ENV DB_PASSWORD {}\n",
+        "tool --password {} file",
+        '#define WIFI_PASSWORD "{}"',
+        "ALTER ROLE a WITH PASSWORD '{}'",
+        "CREATE USER a IDENTIFIED BY '{}'",
+        'std::string password{{"{}"}};',
+        'password <- "{}"',
+        ':password "{}"',
+        '(setq password "{}")',
+        '$p = ConvertTo-SecureString "{}" -AsPlainText',
+        "mysql -u root -p{} db",
+        "sshpass -p {} ssh host",
+        "htpasswd -b users admin {}",
+    ],
+)
+def test_passwords_in_many_notations(notation: str) -> None:
+    for password in ("Summer2024!", "Tr0ub4dor&3x"):
+        assert password not in without_secrets(notation.format(password))
+
+
+@pytest.mark.parametrize("joint", ['" \\\n    "', '" +\n    "', '"\n    "', '" . "'])
+def test_a_value_in_parts_is_cut_whole(joint: str) -> None:
+    first, second = TOKEN[4:22], TOKEN[20:]
+    assert second not in without_secrets(f'api_key = "{first}{joint}{second}"\n')
+
+
+@pytest.mark.parametrize(
+    "begun",
+    ["LTAI5tQ7", "pnu_M8dpUS", "dt0c01.FBVTM2", "cmVmdGtuf51z", "key-5f3a9c", "fm2_2nkjTP/8x"],
+)
+def test_a_token_is_known_while_it_is_typed(begun: str) -> None:
+    assert in_secret(f'x = open("{begun}')
 
 
 @pytest.mark.parametrize(
@@ -99,6 +149,11 @@ def test_what_people_make_up(text: str) -> None:
         "AccessKeyId: AKIAIOSFODNN7EXAMPLE",
         "sort_key = 'a8f5f167f44f4964e6c998dee827110c'",
         "csrf_token = 'a8f5f167f44f4964e6c998dee827110c'",
+        "# for older versions pass `eval_str=True` to it",
+        "request_token = 'a038d5a1-e3a6-5948-88e4-98e656e46a5c'",
+        "http://user:correct-horse@host/",
+        'print("password", "is needed here")',
+        "-----BEGIN PUBLIC KEY-----",
     ],
 )
 def test_words_and_place_holders_stay(text: str) -> None:

@@ -14,7 +14,7 @@ from codespec.rules.secrets.begun import in_secret
 from codespec.rules.secrets.find import SecretValue, find, masked, spans_left, without_secrets
 from codespec.rules.secrets.secret_files import SECRET_FOLDERS, secret_name
 
-VERSION = 1
+VERSION = 2
 """Version of the rules. Raise it with every change of the values that count as secrets, or of their
 treatment: results made from text under other rules are not used any more."""
 

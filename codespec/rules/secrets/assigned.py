@@ -38,23 +38,38 @@ _QUOTE = r"\\?[\"'`]"
 _TYPE = r"(?:[ \t]*:[ \t]*[A-Za-z_][\w.|?<>\[\] ]{0,30}(?==))?"
 
 
+# What may stand between the sign and the quote: the end of the line, what opens a list or a group.
+_BETWEEN = (
+    r"(?:\s{0,20}|\s?\\\n\s{0,20})"
+    r"(?:(?:[(\[{]|new[ \t]\w+\(|-[ \t])\s{0,20})?"
+)
+
+
 def _quoted(name: str) -> str:
     return (
-        rf"(?:\(|new[ \t]\w+\()?[bBrRuUfF@$]{{0,2}}(?P<{name}_by>{_QUOTE})"
+        rf"[bBrRuUfF@$]{{0,2}}(?P<{name}_by>{_QUOTE})"
         rf"(?P<{name}>(?:(?!(?P={name}_by))[^\n\\\"`]|\\[^\n]){{8,2000}})"
     )
 
 
 # Without quotes it may as well be a part of the program: nothing that is called or looked up.
-_BARE = r"[ \t]{0,20}(?P<bare>[\w+/~!@#%^*-]{8,2000}={0,2})(?=[\s\"'`<,;)}\]&\\]|\Z)"
+_BARE = (
+    r"(?:[ \t]{0,20}|[ \t]{0,4}[>|][+-]?\s{1,20}|\s{1,20}-[ \t]{1,4})"
+    r"(?P<bare>[\w+/~!@#%^*-]{8,2000}={0,2})(?=[\s\"'`<,;)}\]&\\]|\Z)"
+)
 # The name may be quoted, an index, or a tag; a call is given it and the value, or is named so.
 _IS_GIVEN = (
     rf"(?P<closed>{_QUOTE})?[\])]?{_TYPE}[ \t]*"
-    rf"(?:(?:=>|:=|\?=|\|\|=|[=!]==?|=|:|\(|>)\s{{0,20}}{_quoted('given')}"
+    rf"(?:(?:=>|:=|\?=|\|\|=|[=!]==?|=|:|\(|>|<-|\{{|(?<=[ \t])(?=[\"']))"
+    rf"{_BETWEEN}{_quoted('given')}"
     rf"|(?(closed),|(?!))[ \t]{{0,4}}{_quoted('beside')}"
-    rf"|(?:=>|:=|\?=|=|:|>|[ \t](?=[A-Za-z0-9+/]{{12}})){_BARE})"
+    rf"|(?:=>|:=|\?=|=|:|>|<-|[ \t](?=\S{{8}})){_BARE})"
 )
 _GIVEN = re.compile(_REST + _IS_GIVEN)
+# A text in parts goes on in the same place.
+_GOES_ON = re.compile(
+    rf"{_QUOTE}\s{{0,40}}[+.&\\]?\s{{0,40}}{_QUOTE}(?P<part>[^\n\\\"'`]{{8,2000}})(?={_QUOTE})"
+)
 _NAME = re.compile(r"[\w.$-]{0,40}\Z")
 # `tokenizer`, `passed`, `author`, `secretary`; what a secret is called, or where it is to be found.
 _OTHER_WORD = re.compile(
@@ -102,9 +117,16 @@ def value_at(text: str, start: int, end: int, is_for_password: bool) -> tuple[in
     value = match[group][:_ENOUGH]
     if _NOT_GIVEN.match(value) or " " in value.strip():
         return None
-    if _UUID.fullmatch(value) and "token" in name.lower():  # a request's number
+    is_of_request = "token" in name.lower() and not name.endswith("_authToken")
+    if _UUID.fullmatch(value) and is_of_request:
         return None
     if group == "bare" and not any(map(str.isdigit, value)):
         return None
-    looks_so = is_random(value, 12) or (is_for_password and is_password(value))
-    return match.span(group) if looks_so else None
+    if not (is_random(value, 12) or (is_for_password and is_password(value))):
+        return None
+    first, last = match.span(group)
+    while (more := _GOES_ON.match(text, last)) is not None and is_random(
+        more["part"][:_ENOUGH], 12
+    ):
+        last = more.end()
+    return first, last

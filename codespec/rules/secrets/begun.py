@@ -7,9 +7,10 @@ its last word begins as tokens of a known form do.
 from __future__ import annotations
 
 import re
+from functools import cache
 
 from codespec.rules.secrets import keys
-from codespec.rules.secrets.find import find
+from codespec.rules.secrets.find import beginnings, find
 from codespec.rules.secrets.forms import PREFIXES
 from codespec.rules.secrets.values import is_wordy
 
@@ -23,18 +24,23 @@ _IN_ADDRESS = f"{_RANDOM}@x"
 """Random characters as before the host of an address."""
 _HOST = re.compile(r"://(?:localhost|\d[\d.]*)(?::\d*)?\Z", re.ASCII)
 """An address in which the host is there already, by name or number, and maybe its port."""
-_BEGUN = re.compile(
-    rf"(?<![0-9A-Za-z])(?:{'|'.join(PREFIXES)})(?P<rest>[\w.:%+/=~-]{{0,{_NEAR}}})\Z", re.ASCII
-)
 _WORDS = re.compile(r"(?![a-f]*\Z)[a-z_.-]+")
 _FEW = 4
 """Most characters of a token's rest that tell nothing of it."""
 
 
+@cache
+def _begun() -> re.Pattern[str]:
+    known = "|".join((*PREFIXES, *beginnings()))
+    return re.compile(
+        rf"(?<![0-9A-Za-z])(?:{known})(?P<rest>[\w.:%+/=~-]{{0,{_NEAR}}})\Z", re.ASCII
+    )
+
+
 def in_secret(text: str) -> bool:
     """True if the end of a text is in a secret, however little of it is there."""
     near = text[-_NEAR:]
-    begun = _BEGUN.search(near)
+    begun = _begun().search(near)
     rest = begun["rest"] if begun is not None else ""
     is_word = _WORDS.fullmatch(rest) is not None and is_wordy(rest)  # `npm_config`
     if begun is not None and begun[0][0].isdigit():  # no word follows a bot's number

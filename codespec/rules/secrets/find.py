@@ -51,6 +51,12 @@ def _words() -> _Words:
     return _Words()
 
 
+def beginnings() -> list[str]:
+    """Expressions for the beginnings of tokens of gitleaks' forms that say whose they are."""
+    rules = (rule for rule in _words().rules if isinstance(rule, gitleaks.SecretRule))
+    return sorted({rule.beginning for rule in rules} - {""})
+
+
 def find(text: AnyStr) -> list[SecretValue]:
     """Find the places of a text that look like secrets, in order, without overlaps.
 

@@ -11,7 +11,13 @@ import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from codespec.rules.secrets.values import is_password, is_place_holder, is_random, is_wordy
+from codespec.rules.secrets.values import (
+    is_password,
+    is_place_holder,
+    is_random,
+    is_wordy,
+    n_changes,
+)
 
 MAX_CHARS = 4000
 """Most characters of a match."""
@@ -70,11 +76,19 @@ def _url_password(text: str) -> bool:
     return is_password(text) or is_random(text, 12)
 
 
+def _is_mixed(text: str) -> bool:
+    """True for letters that are no words: behind a user's name in an address they need no digit."""
+    return len(text) >= 10 and 3 * n_changes(text) >= len(text) and not is_place_holder(text)
+
+
 def _has_password(address: str) -> bool:
     """True if an address has a password. address: the user's name and password, and the text behind
-    them."""
-    user, _, password = address.partition("@")[0].rpartition(":")
-    return _url_password(password) or is_random(user or password, 20)
+    them; a password may hold the sign at which it ends."""
+    authority = re.split("[/?#]", address, maxsplit=1)[0]
+    user, has_two, password = authority.rpartition("@")[0].partition(":")
+    if has_two and (_url_password(password) or _is_mixed(password)):
+        return True
+    return is_random(user or password, 20)
 
 
 # Prefixes that say by themselves whose token it is, with the fewest characters behind them.
@@ -89,6 +103,11 @@ _PREFIXED = {
     "anthropic-key": (r"sk-ant-", 20),
     "openai-key": (r"sk-(?:proj|svcacct|admin|or-v1)-", 20),
     "xai-key": (r"xai-", 40),
+    "nvidia-key": (r"nvapi-", 40),
+    "together-key": (r"tgp_v1_", 30),
+    "sonar-token": (r"sq[apu]_", 36),
+    "google-refresh-token": (r"1//0", 40),
+    "braintree-token": (r"access_token\$(?:production|sandbox)\$[0-9a-z]{16}\$", 30),
     "groq-key": (r"gsk_", 30),
     "replicate-token": (r"r8_", 30),
     "hugging-face-token": (r"(?:hf|api_org)_", 30),
@@ -104,10 +123,9 @@ _PREFIXED = {
     "rubygems-key": (r"rubygems_", 32),
     "newrelic-key": (r"NR(?:AK|II|JS|BR|RA)-", 19),
     "heroku-key": (r"HRKU-", 30),
-    "atlassian-token": (r"AT(?:ATT|CTT|BB)[0-9A-Za-z]{0,3}", 40),
+    "atlassian-token": (r"AT(?:ATT|CTT|BB)[0-9A-Za-z]{0,3}", 28),
     "grafana-token": (r"gl(?:sa|c)_", 30),
     "sentry-token": (r"sntry[su]_", 40),
-    "flyio-token": (r"fm[12][ar]?_", 40),
     "artifactory-key": (r"AKCp", 60),
     "facebook-token": (r"EAA[A-Za-z]", 60),
     "figma-token": (r"figd_", 30),
@@ -142,7 +160,7 @@ _PREFIXED = {
 PREFIXES = (
     *(prefix for prefix, _ in _PREFIXED.values()),
     *("A(?:KIA|SIA|BIA|CCA)", "AIza", "sk-", r"SG\.", "pypi-", "eyJ", "(?:AC|SK)[0-9a-f]{2}"),
-    *(r"\d{8,10}:AA", r"hooks\.slack\.com/services/"),
+    *(r"fm[12][ar]?_", r"key-[0-9a-f]", r"\d{8,10}:AA", r"hooks\.slack\.com/services/"),
 )
 """Expressions for the beginnings of tokens that say by themselves whose they are."""
 # Words in small letters that find the above; of most it is the prefix itself.
@@ -159,6 +177,8 @@ _WORDS = {
     "doppler-token": ("dp.pt.", "dp.st.", "dp.ct.", "dp.sa.", "dp.scim.", "dp.audit."),
     "digitalocean-token": ("doo_v1_", "dop_v1_", "dor_v1_"),
     "shopify-token": ("shpat_", "shpca_", "shppa_", "shpss_", "shpua_"),
+    "sonar-token": ("sqa_", "sqp_", "squ_"),
+    "braintree-token": ("access_token$",),
     "square-secret": ("sq0csp-", "sq0atp-", "sq0idp-"),
     "vault-token": ("hvs.", "hvb.", "hvr."),
     "linear-key": ("lin_api_", "lin_oauth_"),
@@ -166,7 +186,6 @@ _WORDS = {
     "atlassian-token": ("atatt", "atctt", "atbb"),
     "grafana-token": ("glsa_", "glc_"),
     "sentry-token": ("sntrys_", "sntryu_"),
-    "flyio-token": ("fm1_", "fm2_", "fm1a_", "fm1r_"),
     "facebook-token": ("eaa",),
     "planetscale-token": ("pscale_",),
     "supabase-key": ("sbp_", "sb_secret_"),
@@ -211,6 +230,7 @@ def _form(
     return SecretForm(name, tuple(words.split(" ")), pattern, check, reach)
 
 
+_HEX_40 = re.compile(r"[0-9a-fA-F]{40}")
 _EDGE = r"(?<![0-9A-Za-z_+/-])"
 _OURS = (
     _form(
@@ -235,6 +255,7 @@ _OURS = (
     _form("gitlab", "glpat-", r"\bglpat-[0-9A-Za-z_-]{20}", _any),
     _form("slack", "xox", r"\bxox[abprs]-[0-9A-Za-z-]{20,}", _any),
     _form("api-key", "sk-", r"(?<![0-9A-Za-z_-])sk-[0-9A-Za-z_-]{32,}", is_random),
+    _form("flyio-token", "fm1_ fm2_ fm1a_ fm1r_", r"fm[12][ar]?_[\w+/=,-]{40,}"),
     _form("sendgrid", "sg.", r"\bSG\.[\w-]{16,}\.[\w-]{30,}", _any),
     _form("slack-webhook", "hooks.slack", r"hooks\.slack\.com/services/(T\w+/B\w+/\w{20,})", _any),
     _form(
@@ -259,7 +280,12 @@ _OURS = (
         r"(?<![0-9A-Za-z])(?:AC|SK)[0-9a-f]{32}(?![0-9A-Za-z])",
     ),
     _form("pypi-token", "pypi-", r"pypi-AgE[\w-]{50,}"),
-    _form("json-web-token", "eyj", r"\beyJ[\w-]{8,}\.(?:eyJ|ey)[\w-]{8,}(?:\.[\w-]*)?"),
+    # Signed ones have three parts, encrypted ones five.
+    _form(
+        "json-web-token",
+        "eyj",
+        r"\beyJ[\w-]{8,}(?:\.ey[\w-]{8,}(?:\.[\w-]*)?|(?:\.[\w-]{0,1000}){4})",
+    ),
     _form(
         "authorization",
         "bearer basic",
@@ -287,6 +313,45 @@ _OURS = (
         "curl",
         r"\bcurl\b[^\n]{0,200}?\s(?:-u|--user)[ =]?['\"]?[^\s:'\"$]{1,80}:([^\s'\"$]{6,120})",
         _url_password,
+    ),
+    _form(
+        "password-of-command",
+        "sshpass mysql htpasswd",
+        r"\b(?:sshpass[ \t]+-p[ \t]*|mysql\w*\b[^\n|;]{0,200}?[ \t]-p"
+        r"|htpasswd[ \t]+-\w*b\w*[ \t]+\S+[ \t]+\S+[ \t]+)['\"]?([^\s'\"$]{6,120})",
+        is_password,
+    ),
+    _form(
+        "password-of-sql",
+        "identified",
+        r"\bidentified[ \t]+(?:with[ \t]+\S+[ \t]+)?by[ \t]+['\"]([^'\"\n]{6,120})",
+        is_password,
+        re.IGNORECASE,
+    ),
+    _form(
+        "secure-string",
+        "convertto-securestring",
+        r"ConvertTo-SecureString[ \t]+(?:-String[ \t]+)?['\"]([^'\"\n]{6,200})",
+        is_password,
+        re.IGNORECASE,
+    ),
+    _form(
+        "key-in-xml",
+        "<rsakeyvalue",
+        r"<(?:D|P|Q|DP|DQ|InverseQ)>\s*([A-Za-z0-9+/=\s]{20,}?)\s*</",
+        _any,
+        reach=MAX_CHARS,
+    ),
+    _form("firebase-server-key", ":apa91b", r"(?<![\w-])[\w-]{7,20}:APA91b[\w-]{60,}", reach=_NEAR),
+    *(
+        SecretForm(
+            "aws-secret-beside-its-id",
+            (mark,),
+            re.compile(rf"(?<![\w/+-])({_BASE64}{{40}})(?![\w/+=-])", re.ASCII),
+            lambda text: is_random(text, 40) and not _HEX_40.fullmatch(text),
+            _NEAR,
+        )
+        for mark in ("akia", "asia")
     ),
     *(
         SecretForm(

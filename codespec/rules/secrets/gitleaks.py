@@ -54,6 +54,9 @@ _BEFORE, _STEP = 40, 500
 looked at again, or a text of nothing else would take hours."""
 _LEAD = r"[\w.-]{0,50}?"
 # Matches the text that may stand before the name, which is never part of the secret.
+_BEGINS = re.compile(r"(?:\\b|\(\?:|\(\?i\)|\()*((?:[\w~-]|\\\.)+)(?![?*+{|])")
+_LEAST = 4
+"""Fewest characters of a beginning that says whose a token is."""
 
 
 class SecretRule:
@@ -75,6 +78,16 @@ class SecretRule:
             if a.get("regexTarget", "secret") == "secret"
             for expression in a.get("regexes", [])
         ]
+
+    @property
+    def beginning(self) -> str:
+        """The text that tokens of this form begin with and that says whose they are, as an
+        expression; "" where they have none."""
+        begins = _BEGINS.match(self._source)
+        if begins is None or len(self.words) != 1 or _LEAD in self._source:
+            return ""
+        said = begins[1].replace("\\", "").lower()
+        return begins[1] if len(said) >= _LEAST and said.startswith(self.words) else ""
 
     @cached_property
     def pattern(self) -> re.Pattern[str]:

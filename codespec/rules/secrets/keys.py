@@ -9,8 +9,9 @@ WORDS = ("private key", "putty-user-key", "ls0tls1crudjt")
 MAX_CHARS = 1 << 15
 """Most characters of a key; no key is longer."""
 
-_BEGIN = re.compile(r"-----BEGIN [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----", re.IGNORECASE)
-_END = re.compile(r"-----END [A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)?-----", re.IGNORECASE)
+_NAMED = r"[A-Z0-9 ]{0,40}PRIVATE KEY(?: BLOCK)? ?-{4}"
+_BEGIN = re.compile(rf"-{{4,5}} ?BEGIN {_NAMED}-?", re.IGNORECASE)
+_END = re.compile(rf"-{{4,5}} ?END {_NAMED}-?", re.IGNORECASE)
 _PUTTY = re.compile(r"PuTTY-User-Key-File-\d:[^\n]{0,80}", re.IGNORECASE)
 # Between the lines of a key there may be what joins texts, of a language or in JSON. One that is
 # drafted, or made up, has short lines.

@@ -14,7 +14,11 @@ _PLACE_HOLDER = re.compile(
     |test[-_ ]|[-_]test""",
     re.VERBOSE | re.IGNORECASE,
 )
-_TEMPLATE = re.compile(r"[${<%\[(]\{?[\w.\s\[\]-]*[})>%\]]|\{\}|%[sdr]\b|#\{|\\[uU(]|<%|\{\{")
+# A byte of an address, such as %2F, begins no template.
+_TEMPLATE = re.compile(
+    r"(?:[${<\[(]|%(?![0-9A-F]{2}))\{?[\w.\s\[\]-]*[})>%\]]"
+    r"|\{\}|%[sdr]\b|#\{|\\[uU(]|<%|\{\{"
+)
 _NO_WORDS = re.compile(r"[^\w./:#@,+ -]|\d{5}", re.ASCII)
 _WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+")
 _BETWEEN_LETTERS = re.compile(r"(?<=[a-zA-Z])\d+(?=[a-zA-Z])")
