@@ -126,6 +126,18 @@ def test_a_token_is_known_while_it_is_typed(begun: str) -> None:
 
 
 @pytest.mark.parametrize(
+    "before",
+    [
+        "Client('AKIAQ7RZK2MX5VJ4TL3N', '",
+        f'api_key = "{TOKEN[4:]}" + "',
+        f"<RSAKeyValue><Modulus>{TOKEN}</Modulus><D>",
+    ],
+)
+def test_what_belongs_to_a_secret_is_one_while_it_is_typed(before: str) -> None:
+    assert in_secret(before + TOKEN[10:24])
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "token = next_token(text)",

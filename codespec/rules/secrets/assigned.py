@@ -68,7 +68,7 @@ _IS_GIVEN = (
 _GIVEN = re.compile(_REST + _IS_GIVEN)
 # A text in parts goes on in the same place.
 _GOES_ON = re.compile(
-    rf"{_QUOTE}\s{{0,40}}[+.&\\]?\s{{0,40}}{_QUOTE}(?P<part>[^\n\\\"'`]{{8,2000}})(?={_QUOTE})"
+    rf"{_QUOTE}\s{{0,40}}[+.&\\]?\s{{0,40}}{_QUOTE}(?P<part>[^\n\\\"'`]{{8,2000}})(?={_QUOTE}|\Z)"
 )
 _NAME = re.compile(r"[\w.$-]{0,40}\Z")
 # `tokenizer`, `passed`, `author`, `secretary`; what a secret is called, or where it is to be found.

@@ -7,6 +7,7 @@ its last word begins as tokens of a known form do.
 from __future__ import annotations
 
 import re
+import string
 from functools import cache
 
 from codespec.rules.secrets import keys
@@ -22,6 +23,9 @@ _GOES_ON = (_RANDOM, "4e7f1a9c0b3d8265e1f7a0c94b2d6838")
 """Random characters: of any kind, and of hexadecimal numbers."""
 _IN_ADDRESS = f"{_RANDOM}@x"
 """Random characters as before the host of an address."""
+_KEY_ID = re.compile(r"A[KS]IA[0-9A-Z]{16}", re.ASCII)
+_KEY_CHARS, _KEY_LETTERS = 40, f"{string.ascii_letters}{string.digits}+/"
+"""Characters of the secret that belongs to such an id."""
 _HOST = re.compile(r"://(?:localhost|\d[\d.]*)(?::\d*)?\Z", re.ASCII)
 """An address in which the host is there already, by name or number, and maybe its port."""
 _WORDS = re.compile(r"(?![a-f]*\Z)[a-z_.-]+")
@@ -51,6 +55,9 @@ def in_secret(text: str) -> bool:
     if any(word in long.lower() for word in keys.WORDS):
         near = long
     goes_on = _GOES_ON if _HOST.search(near) else (*_GOES_ON, _IN_ADDRESS)
+    if _KEY_ID.search(near):
+        n_typed = len(near) - len(near.rstrip(_KEY_LETTERS))
+        goes_on = (*goes_on, (2 * _RANDOM)[: max(0, _KEY_CHARS - n_typed)])
     return any(
         start < len(near) < end
         for more in goes_on

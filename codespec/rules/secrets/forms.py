@@ -338,7 +338,7 @@ _OURS = (
     _form(
         "key-in-xml",
         "<rsakeyvalue",
-        r"<(?:D|P|Q|DP|DQ|InverseQ)>\s*([A-Za-z0-9+/=\s]{20,}?)\s*</",
+        r"<(?:D|P|Q|DP|DQ|InverseQ)>\s*([A-Za-z0-9+/=\s]{20,}?)\s*(?:</|\Z)",
         _any,
         reach=MAX_CHARS,
     ),
