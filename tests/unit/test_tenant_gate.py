@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import socket
 import sys
 import time
@@ -290,6 +291,16 @@ def test_wrong_files_of_keys_stop_the_start(tmp_path, text):
 def test_a_file_of_keys_that_is_not_there_stops_the_start(tmp_path):
     with pytest.raises(ConfigError, match="cannot read"):
         TenantKeys(tmp_path / "none")
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="there are no such pipes")
+def test_keys_that_would_have_to_be_waited_for_let_nobody_in(tmp_path):
+    keys = TenantKeys(keys_in(tmp_path, f"red {RED}\n"))
+    (tmp_path / "keys").unlink()
+    os.mkfifo(tmp_path / "keys", 0o600)
+    assert shown(keys, RED) is None
+    with pytest.raises(ConfigError, match="no file"):
+        TenantKeys(tmp_path / "keys")
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="profiles are private there")

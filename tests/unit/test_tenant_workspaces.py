@@ -154,6 +154,8 @@ SPOILT = {
     "text": raw([KEY, ["a"]]),
     "more fields": raw([KEY, [PART], 1]),
     "no parts": raw([KEY]),
+    "no part": raw([key_of([]), []]),
+    "no tokens": raw([KEY, [PART]], [key_of([np.array([], np.int32)]), [b""]]),
     "many parts": raw([KEY, [b""] * 10_001]),
     "many parts in all": raw(*[[KEY, [b""] * 10_000]] * 27),
     "deep": zlib.compress(b"\x91" * 100_000),

@@ -93,6 +93,8 @@ def unpacked(body: bytes) -> dict[str, list[Tokens]]:
     for row in rows:
         if any(len(part) % _ID_BYTES for part in row.parts):
             raise _refused("its ids are not of four bytes each")
+        if not any(row.parts):
+            raise _refused("a content has no tokens")
         parts = [_tokens_of(part) for part in row.parts]
         if key_of(parts) != row.key:
             raise _refused("the hash of a content is not its key")

@@ -92,6 +92,8 @@ def tenant_id(name: str) -> str:
 def _read(file: Path) -> list[tuple[bytes, str]]:
     """(digest of a key, name of its tenant), all of them. Raises: ConfigError, which quotes no
     key."""
+    if file.exists() and not file.is_file():  # opening a pipe would wait for who writes to it
+        raise ConfigError(f"{file}: this is no file", _HINT)
     try:
         with file.open("rb") as opened:
             info = os.fstat(opened.fileno())
