@@ -295,12 +295,12 @@ def test_a_window_that_turned_out_to_hold_a_secret_goes_at_once(workspace):
     editor = Editor(workspace)
     token = "ghp_" + "aB3dE6gH9jK2" * 3
     typed = "def main():\n    area = circle_area(2)\n    print(area)\nKEY = '"
-    editor.open("other.py", typed + token[:14])
-    assert any(token[:14] in s.text for s in editor.snippets("main.py", MAIN))
-    editor.open("other.py", typed + token + "'\n")
+    editor.open("other.py", f"{typed}{token[4:18]}'\n")  # which may be anything so far
+    assert any(token[4:18] in s.text for s in editor.snippets("main.py", MAIN))
+    editor.open("other.py", f"{typed}{token}'\n")
     shown = editor.snippets("main.py", MAIN + "x")  # in the same line
     assert any(s.source == "buffers" for s in shown)
-    assert not any(token[:14] in s.text for s in shown)
+    assert not any(token[4:18] in s.text for s in shown)
 
 
 def test_what_a_client_gives_is_shown_without_secrets(workspace):
