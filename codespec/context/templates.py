@@ -232,7 +232,7 @@ def _unquoted(text: str, marker: str, low: int, high: int) -> Iterator[tuple[int
 
 
 def _paired(signs: Iterable[int]) -> list[bool]:
-    """For each number of signs from 0 on, True if so many of them are pairs of 1 and -1."""
+    """True for each number of signs from 0 on of which so many are pairs of 1 and -1."""
     found, depth, is_sound = [True], 0, True
     for sign in signs:
         depth += sign

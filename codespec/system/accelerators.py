@@ -265,7 +265,7 @@ COMPILERS = (
     'workload "Desktop development with C++", then the same command in its Developer PowerShell, '
     "or LLVM's clang"
 )
-"""What to install where there is no C++ compiler."""
+"""Compilers to install where there is none, by system."""
 
 
 def hint(backend: str) -> str:

@@ -66,7 +66,7 @@ def test_options_are_honoured_wherever_they_stand() -> None:
 
 
 def test_of_options_beyond_their_range_the_nearest_is_meant() -> None:
-    """As Cody sends them."""
+    """Cody sends such ones."""
     sampling = asked(prompt="x", options={"top_k": -1, "top_p": -1, "temperature": 0.2}).sampling
     assert (sampling.top_k, sampling.temperature) == (0, 0.2)
     assert 0 < sampling.top_p < 1e-6
