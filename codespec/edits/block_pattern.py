@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
+from codespec.edits.indentation_steps import AS_THEY_ARE, StepsInstead, steps_instead
 from codespec.edits.line_tokens import common_indentation, dedented, indentation, indented
 from codespec.edits.pattern import FittingPlace, Pattern, lines_around
 from codespec.edits.searched_text import SearchedText
@@ -18,6 +19,7 @@ class BlockPattern(Pattern):
     def __init__(self, old: Sequence[str], new: Sequence[str]) -> None:
         self._old, self._new = dedented(old), dedented(new)
         self._longest = max(range(len(self._old)), key=lambda i: len(self._old[i]))
+        self._is_deepened = _has_depth(self._new) and not _has_depth(self._old)
         needle = self._old[self._longest].strip()
         super().__init__("\n".join(self._old), "\n".join(self._new), needle)
 
@@ -30,8 +32,11 @@ class BlockPattern(Pattern):
                 continue
             making = self.makings[-1]
             n_left, n_right = lines_around(text, first, n_lines, home, making)
-            prefix = shared_indentation(there)
-            yield FittingPlace(first, n_lines, indented(self._new, prefix), making, n_left, n_right)
+            new = self._new
+            if self._is_deepened:
+                new = _steps(home, making.line, text, first).in_lines(new)
+            new = indented(new, shared_indentation(there))
+            yield FittingPlace(first, n_lines, new, making, n_left, n_right)
 
 
 class AddedLines(Pattern):
@@ -47,6 +52,7 @@ class AddedLines(Pattern):
         self._is_above = is_above
         self._n_deeper = common_indentation(new) - len(indentation(anchor))
         self._prefix = shared_indentation(new)
+        self._has_depth = bool(self._n_deeper) or _has_depth(self._new)
         super().__init__("", "\n".join(self._new), anchor.strip())
 
     def places(self, text: SearchedText, home: SearchedText | None) -> Iterator[FittingPlace]:
@@ -56,11 +62,13 @@ class AddedLines(Pattern):
             if line.strip() != self.needle:
                 continue
             at = number + 1 if self._is_above else number
-            new = indented(self._new, deeper(indentation(line), self._n_deeper, self._prefix))
+            making = self.makings[-1]
+            steps = _steps(home, making.line, text, number) if self._has_depth else AS_THEY_ARE
+            prefix = deeper(indentation(line), self._n_deeper, self._prefix, steps)
+            new = indented(steps.in_lines(self._new), prefix)
             there = tuple(text.lines[at : at + n_new]), tuple(text.lines[max(0, at - n_new) : at])
             if new in there:
                 continue
-            making = self.makings[-1]
             n_left, n_right = lines_around(text, at, 0, home, making)
             yield FittingPlace(at, 0, new, making, n_left, n_right)
 
@@ -71,9 +79,18 @@ def shared_indentation(lines: Sequence[str]) -> str:
     return next((line[:n_shared] for line in lines if line.strip()), "")
 
 
-def deeper(prefix: str, n_deeper: int, example: str) -> str:
-    """An indentation that is so many characters deeper. example: one of the same kind, which tells
-    tabs from spaces."""
-    if n_deeper <= 0:
-        return prefix[: len(prefix) + n_deeper]
-    return prefix + (example or prefix or " ")[-1] * n_deeper
+def deeper(prefix: str, n_deeper: int, example: str, steps: StepsInstead = AS_THEY_ARE) -> str:
+    """An indentation that is so many characters deeper, before `steps` take their place. example:
+    one of the same kind, which tells tabs from spaces."""
+    depth = steps.of((example or prefix or " ")[-1] * abs(n_deeper))
+    return prefix + depth if n_deeper > 0 else prefix[: max(0, len(prefix) - len(depth))]
+
+
+def _has_depth(lines: Sequence[str]) -> bool:
+    return any(line[:1].isspace() for line in lines)
+
+
+def _steps(home: SearchedText | None, at_home: int, text: SearchedText, at: int) -> StepsInstead:
+    if home is None:
+        return AS_THEY_ARE
+    return steps_instead(home.lines, at_home, text.lines, at)
