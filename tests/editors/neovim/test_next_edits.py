@@ -146,14 +146,15 @@ def test_a_dismissed_one_does_not_come_again(editor: Editor) -> None:
     wait_for_hint(editor, 0, "→ line 4")
 
 
+@pytest.mark.parametrize("name", ["b.py", "(b)@1,é[c]'+%20~.py"])
 def test_an_edit_of_another_file_is_seen_before_it_is_made(
-    editor: Editor, scripted_desk: Desk
+    editor: Editor, scripted_desk: Desk, name: str
 ) -> None:
-    other = scripted_desk.file("b.py", "old(9)\nx\n")
+    other = scripted_desk.file(name, "old(9)\nx\n")
     here = scripted_desk.file("c.py", f"elsewhere {other}\nx\n")
     editor.open(here)
     editor.type("Gox<Esc>")
-    wait_for_hint(editor, 2, "→ b.py:1")
+    wait_for_hint(editor, 2, f"→ {name}:1")
     editor.type("<M-n>")
     editor.wait_for(lambda: editor.text == "old(9)\nx")
     editor.wait_for(lambda: marks(editor).get("new") == "new")

@@ -41,11 +41,13 @@ local function lines_of(text)
   return vim.split((text:gsub('\r\n?', '\n')), '\n', { plain = true })
 end
 
+---A server and Neovim may spell the same URI in two ways, so file names are compared.
 ---@param edit codespec.NextEdit
 ---@return integer? buf of the edit, where it is loaded.
 local function buffer_of(edit)
+  local name = vim.uri_to_fname(edit.textDocument.uri)
   return vim.iter(api.nvim_list_bufs()):find(function(buf)
-    return api.nvim_buf_is_loaded(buf) and vim.uri_from_bufnr(buf) == edit.textDocument.uri
+    return api.nvim_buf_is_loaded(buf) and vim.uri_to_fname(vim.uri_from_bufnr(buf)) == name
   end)
 end
 
