@@ -5,9 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import ClassVar
 
-from codespec.edits.indentation_steps import AS_THEY_ARE, StepsInstead, steps_instead
+from codespec.edits.indentation_steps import (
+    AS_THEY_ARE,
+    StepsInstead,
+    steps_instead,
+    usual_step,
+)
 from codespec.edits.line_tokens import common_indentation, dedented, indentation, indented
-from codespec.edits.pattern import FittingPlace, Pattern, lines_around
+from codespec.edits.pattern import FittingPlace, Making, Pattern, lines_around
 from codespec.edits.searched_text import SearchedText
 
 
@@ -24,17 +29,15 @@ class BlockPattern(Pattern):
         super().__init__("\n".join(self._old), "\n".join(self._new), needle)
 
     def places(self, text: SearchedText, home: SearchedText | None) -> Iterator[FittingPlace]:
-        n_lines = len(self._old)
+        n_lines, making = len(self._old), self.makings[-1]
+        step = _step(home, making, self._is_deepened)
         for number in text.find(self.needle):
             first = number - self._longest
             there = text.lines[first : first + n_lines] if first >= 0 else []
             if len(there) < n_lines or dedented(there) != self._old:
                 continue
-            making = self.makings[-1]
             n_left, n_right = lines_around(text, first, n_lines, home, making)
-            new = self._new
-            if self._is_deepened:
-                new = _steps(home, making.line, text, first).in_lines(new)
+            new = steps_instead(step, text, first).in_lines(self._new)
             new = indented(new, shared_indentation(there))
             yield FittingPlace(first, n_lines, new, making, n_left, n_right)
 
@@ -56,14 +59,14 @@ class AddedLines(Pattern):
         super().__init__("", "\n".join(self._new), anchor.strip())
 
     def places(self, text: SearchedText, home: SearchedText | None) -> Iterator[FittingPlace]:
-        n_new = len(self._new)
+        n_new, making = len(self._new), self.makings[-1]
+        step = _step(home, making, self._has_depth)
         for number in text.find(self.needle):
             line = text.lines[number]
             if line.strip() != self.needle:
                 continue
             at = number + 1 if self._is_above else number
-            making = self.makings[-1]
-            steps = _steps(home, making.line, text, number) if self._has_depth else AS_THEY_ARE
+            steps = steps_instead(step, text, number)
             prefix = deeper(indentation(line), self._n_deeper, self._prefix, steps)
             new = indented(steps.in_lines(self._new), prefix)
             there = tuple(text.lines[at : at + n_new]), tuple(text.lines[max(0, at - n_new) : at])
@@ -90,7 +93,6 @@ def _has_depth(lines: Sequence[str]) -> bool:
     return any(line[:1].isspace() for line in lines)
 
 
-def _steps(home: SearchedText | None, at_home: int, text: SearchedText, at: int) -> StepsInstead:
-    if home is None:
-        return AS_THEY_ARE
-    return steps_instead(home.lines, at_home, text.lines, at)
+def _step(home: SearchedText | None, making: Making, has_depth: bool) -> str:
+    """The step of lines where a change was made; "" where it does not matter."""
+    return usual_step(home, making.line) if has_depth and home is not None else ""

@@ -3,17 +3,17 @@ are usual there."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import NamedTuple
 
 from codespec.edits.line_tokens import indentation
+from codespec.edits.searched_text import SearchedText
 
 _USUAL = ("\t", "  ", "   ", "    ")
 """Steps of which a whole text is made. Others align lines with what stands above them."""
-_N_AROUND = 16
-"""Lines above and below a place that tell its steps."""
+_N_TOGETHER, _N_AROUND = 16, 8
+"""Lines whose steps are told together, and further lines above and below them that tell."""
 
 
 class StepsInstead(NamedTuple):
@@ -38,21 +38,28 @@ class StepsInstead(NamedTuple):
 AS_THEY_ARE = StepsInstead("", "")
 
 
-def steps_instead(home: Sequence[str], at_home: int, there: Sequence[str], at: int) -> StepsInstead:
-    """The steps that are usual around a line of a text, instead of those around a line of the text
-    that a change comes from. They stay where the latter are in use, too."""
-    of, to = _steps_around(home, at_home), _steps_around(there, at)
-    step, instead = _most_frequent(of), _most_frequent(to)
-    return AS_THEY_ARE if not step or not instead or step in to else StepsInstead(step, instead)
+def usual_step(text: SearchedText, line: int) -> str:
+    """The step that is most frequent around a line; "" where there is none."""
+    return next(iter(_steps_around(text, line)), "")
 
 
-def _steps_around(lines: Sequence[str], at: int) -> Counter[str]:
-    """How often lines are a usual step deeper than those above them."""
-    near = lines[max(0, at - _N_AROUND) : at + _N_AROUND]
-    depths = [indentation(line) for line in near if line.strip()]
-    steps = (after[len(before) :] for before, after in pairwise(depths) if after.startswith(before))
-    return Counter(step for step in steps if step in _USUAL)
+def steps_instead(step: str, text: SearchedText, line: int) -> StepsInstead:
+    """The step that is usual around a line of a text, instead of another one, which stays where it
+    is in use as well, or is "" and not known."""
+    there = _steps_around(text, line) if step else []
+    return AS_THEY_ARE if not there or step in there else StepsInstead(step, there[0])
 
 
-def _most_frequent(steps: Counter[str]) -> str:
-    return steps.most_common(1)[0][0] if steps else ""
+def _steps_around(text: SearchedText, line: int) -> list[str]:
+    """The usual steps by which lines are deeper than those above them, the most frequent first."""
+    part = line // _N_TOGETHER
+
+    def steps() -> list[str]:
+        first = part * _N_TOGETHER
+        near = text.lines[max(0, first - _N_AROUND) : first + _N_TOGETHER + _N_AROUND]
+        depths = [indentation(line) for line in near if line.strip()]
+        found = [b[len(a) :] for a, b in pairwise(depths) if len(b) > len(a) and b.startswith(a)]
+        return sorted({*found}.intersection(_USUAL), key=lambda step: (-found.count(step), step))
+
+    known: list[str] = text.found_once(("steps", part), steps)
+    return known

@@ -6,6 +6,7 @@ import pytest
 
 from codespec.edits.block_pattern import deeper
 from codespec.edits.indentation_steps import StepsInstead, steps_instead
+from codespec.edits.searched_text import SearchedTexts
 from tests.edit_sessions import THERE, EditingSession
 
 FOUR = "def f():\n    if ready(x):\n        begin(x)\n        work()\n"
@@ -42,13 +43,20 @@ def test_lines_that_are_less_deep_are_less_deep_there_as_well() -> None:
     assert [edit.new for edit in session.proposed() if edit.path == THERE] == [("  return x",)]
 
 
-def test_steps_stay_where_they_are_in_use_or_not_known() -> None:
-    both = ["if a:", "    b", "if a:", "  b", "if a:", "  b"]
-    assert steps_instead(FOUR.split("\n"), 2, both, 3) == StepsInstead("", "")
-    assert steps_instead(FOUR.split("\n"), 2, ["a", "b"], 1) == StepsInstead("", "")
-    assert steps_instead(["a"], 0, both, 3) == StepsInstead("", "")
-    # An argument is aligned with what stands above it.
-    assert steps_instead(FOUR.split("\n"), 2, ["f(a,", "         b)"], 1) == StepsInstead("", "")
+@pytest.mark.parametrize(
+    ("step", "there", "instead"),
+    [
+        ("    ", "if a:\n  b\nif a:\n  b\nif a:\n    b\n", ""),
+        ("    ", "a\nb\n", ""),
+        ("", "if a:\n  b\n", ""),
+        # An argument is aligned with what stands above it.
+        ("    ", "f(a,\n         b)\n", ""),
+        ("    ", "f(a,\n         b)\nif a:\n\tb\n", "\t"),
+    ],
+)
+def test_steps_stay_where_they_are_in_use_or_not_known(step: str, there: str, instead: str) -> None:
+    text = SearchedTexts(1).get(THERE, there, True)
+    assert steps_instead(step, text, 1) == StepsInstead(step if instead else "", instead)
 
 
 def test_an_indentation_of_no_whole_steps_stays() -> None:
