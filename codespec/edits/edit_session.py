@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain, islice
 from typing import TypeAlias
 
@@ -32,7 +32,12 @@ from codespec.edits.line_tokens import (
 )
 from codespec.edits.pattern import Making, Pattern
 from codespec.edits.searched_text import SearchedText
-from codespec.edits.substitutions import Substitution, aligned, substitution
+from codespec.edits.substitutions import (
+    Substitution,
+    aligned,
+    number_substitution,
+    substitution,
+)
 from codespec.edits.template_pattern import LEAST_SIGNS, TemplatePattern
 from codespec.edits.token_pattern import token_pattern
 
@@ -51,12 +56,14 @@ _Sides: TypeAlias = tuple[tuple[str, ...], tuple[str, ...]]
 
 @dataclass(frozen=True, slots=True)
 class _ChangedLine:
-    """One line of a change. offset: from its first new line. analogy: see `difference`."""
+    """One line of a change. offset: from its first new line. substitution: that of the number where
+    there is no other one. number: see `number_substitution`. analogy: see `difference`."""
 
     offset: int
     old: str
     new: str
     substitution: Substitution
+    number: Substitution | None
     analogy: tuple[tuple[str, ...], ...]
 
 
@@ -149,11 +156,12 @@ def _reading(old: tuple[str, ...], new: tuple[str, ...]) -> _Reading:
     lines: list[_ChangedLine] = []
     for i, j in aligned(old, new):
         before, after = old[i].strip(), new[j].strip()
-        made = substitution(before, renamed_in_place(before, after) or after)
+        number = number_substitution(before, after)
+        made = substitution(before, renamed_in_place(before, after) or after) or number
         if made is not None:
             is_short = len(before) < _MAX_ANALOGY_LINE and len(after) < _MAX_ANALOGY_LINE
             analogy = difference(before, after) if is_short else ()
-            lines.append(_ChangedLine(j, before, after, made, analogy))
+            lines.append(_ChangedLine(j, before, after, made, number, analogy))
     said: set[Key] = {
         (line.substitution.removed, line.substitution.added)
         for line in lines
@@ -183,6 +191,12 @@ def _taught(
         made = line.substitution
         making = Making(change, change.line + line.offset, line.old, line.new, made)
         yield (made.found, made.put, made.at_start, made.at_end), token_pattern(made), making
+        if line.number is made:
+            continue
+        if line.number is not None and line.number != made:
+            of_number = replace(making, substitution=line.number)
+            key = line.number.found, line.number.put, False, False
+            yield key, token_pattern(line.number), of_number
         if len(signs(line.old)) >= LEAST_SIGNS:
             yield ("template", *TemplatePattern.key(making)), TemplatePattern(making), making
             if line.analogy:

@@ -3,6 +3,7 @@ to search for it."""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
@@ -18,6 +19,8 @@ _MAX_MORE = 5
 """Tokens before the first one of the context that are taken in until there is a word."""
 _MAX_ALIGNED = 900
 """Most products of old and new lines that are aligned."""
+_NUMBER_PART = re.compile(r"\.|\d\w*")
+_TELLING_NUMBER = re.compile(r"\d\w*(?:\.\d\w*){2,}|\d{4,}")
 _LEAST_LIKENESS = 0.5
 """Share of tokens that two versions of a line have in common."""
 
@@ -55,23 +58,53 @@ def substitution(old: str, new: str) -> Substitution | None:
     """The replacement that makes `new` out of `old`, two lines without indentation; None if there
     is none that can be searched for."""
     a, b = raw_tokens(old), raw_tokens(new)
+    start, end, added = _differing(a, b)
+    removed = "".join(a[start:end])
+    if removed == added or len(removed) > MAX_REMOVED or len(added) > MAX_ADDED:
+        return None
+    first, last = (start, end) if has_word(removed) else _with_context(a, start, end)
+    if not has_word("".join(a[first:last])):
+        return None
+    return _around(a, (start, end), added, (first, last), first == start and last == end)
+
+
+def number_substitution(old: str, new: str) -> Substitution | None:
+    """The replacement of a version, or of a number of four digits or more, of which a part changed
+    between two lines without indentation: it is searched for wherever it stands. None for other
+    changes."""
+    a, b = raw_tokens(old), raw_tokens(new)
+    start, end, added = _differing(a, b)
+    first, last = start, end
+    while first > 0 and _NUMBER_PART.fullmatch(a[first - 1]):
+        first -= 1
+    while last < len(a) and _NUMBER_PART.fullmatch(a[last]):
+        last += 1
+    number = "".join(a[first:last])
+    if not added or number.endswith(".0.0") or not _TELLING_NUMBER.fullmatch(number):
+        return None
+    return _around(a, (start, end), added, (first, last), True)
+
+
+def _differing(a: Sequence[str], b: Sequence[str]) -> tuple[int, int, str]:
+    """(start, end, added): the range of tokens of `a` that others of `b` take the place of."""
     n_least = min(len(a), len(b))
     start = next((i for i in range(n_least) if a[i] != b[i]), n_least)
     n_least -= start
     n_tail = next((i for i in range(n_least) if a[-1 - i] != b[-1 - i]), n_least)
-    end = len(a) - n_tail
-    removed, added = "".join(a[start:end]), "".join(b[start : len(b) - n_tail])
-    if removed == added or len(removed) > MAX_REMOVED or len(added) > MAX_ADDED:
-        return None
-    first, last = (start, end) if has_word(removed) else _with_context(a, start, end)
-    found = "".join(a[first:last])
-    if not has_word(found):
-        return None
-    bare = first == start and last == end
+    return start, len(a) - n_tail, "".join(b[start : len(b) - n_tail])
+
+
+def _around(
+    a: Sequence[str], changed: tuple[int, int], added: str, whole: tuple[int, int], bare: bool
+) -> Substitution:
+    """The substitution of a range of tokens as part of a whole one. bare: that may stand anywhere
+    in a line."""
+    start, end = changed
+    first, last = whole
     return Substitution(
-        found=found,
+        found="".join(a[first:last]),
         put="".join(a[first:start]) + added + "".join(a[end:last]),
-        removed=removed,
+        removed="".join(a[start:end]),
         added=added,
         left=tuple(token for token in a[:first] if not token.isspace()),
         right=tuple(token for token in a[last:] if not token.isspace()),
@@ -111,12 +144,21 @@ def occurrences(line: str, found: str, put: str) -> list[int]:
             is_word_character(found[-1]) and is_word_character(line[end : end + 1])
         )
         is_done = lead >= 0 and at >= lead and line.startswith(put, at - lead)
-        if cuts_word or is_done:
+        if cuts_word or is_done or _cuts_number(line, at, end):
             at = line.find(found, at + 1)
         else:
             places.append(at)
             at = line.find(found, end)
     return places
+
+
+def _cuts_number(line: str, start: int, end: int) -> bool:
+    """True if what begins or ends a range of a line is one part of a number with dots."""
+    before, after = line[max(0, start - 2) : start + 1], line[end - 1 : end + 2]
+    return any(
+        len(around) == 3 and around[1] == "." and around[0].isdigit() and around[2].isdigit()
+        for around in (before, after)
+    )
 
 
 def replaced(line: str, places: Sequence[int], found: str, put: str) -> str:

@@ -46,6 +46,22 @@ def test_arguments_literals_calls_and_modules(text: str, old: str, new: str, pro
     assert (HERE, 1, (proposed,)) in session.said()
 
 
+@pytest.mark.parametrize(
+    ("text", "old", "new", "proposed"),
+    [
+        ('"a": "^18.2.0",\n"b": "^18.2.0"\n', "8.2", "8.3", '"b": "^18.3.0"'),
+        ('V = "2.4.1"\nsend("2.4.1, new")\n', "4.1", "5", 'send("2.5, new")'),
+        ("port = 8080\nlisten(8080)\n", "8080", "9090", "listen(9090)"),
+    ],
+)
+def test_versions_and_long_numbers_change_whatever_stands_around_them(
+    text: str, old: str, new: str, proposed: str
+) -> None:
+    session = EditingSession(a=text)
+    session.edit(old, new)
+    assert (HERE, 1, (proposed,)) in session.said()
+
+
 def test_the_same_line_is_added_after_the_same_line_with_its_indentation() -> None:
     text = "def f():\n    begin()\n    work()\n\n\ndef g():\n    if x:\n        begin()\n"
     session = EditingSession(a=text)

@@ -18,6 +18,7 @@ from codespec.edits.line_tokens import (
 from codespec.edits.substitutions import (
     agreeing,
     aligned,
+    number_substitution,
     occurrences,
     replaced,
     substitution,
@@ -50,6 +51,32 @@ def test_the_least_replacement_that_can_be_searched_for(
         assert found in old
         at = occurrences(old, made.found, made.put)
         assert replaced(old, at[:1], made.found, made.put) == new
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "found", "put"),
+    [
+        ('"react": "^18.2.0"', '"react": "^18.3.0"', "18.2.0", "18.3.0"),
+        ("x = 2.0.1, y", "x = 3.1, y", "2.0.1", "3.1"),
+        ("listen(8080)", "listen(9090)", "8080", "9090"),
+        ("wait(30)", "wait(60)", None, None),
+        ("scale(1.5)", "scale(2.5)", None, None),
+        ("x = 1.0.0", "x = 1.0.1", None, None),
+        ("load(2024)", "read(2024)", None, None),
+        ("listen(8080)", "listen()", None, None),
+    ],
+)
+def test_a_version_or_a_long_number_is_found_wherever_it_stands(
+    old: str, new: str, found: str | None, put: str | None
+) -> None:
+    made = number_substitution(old, new)
+    assert (made and made.found, made and made.put) == (found, put)
+    assert made is None or not (made.at_start or made.at_end)
+
+
+def test_parts_of_a_number_are_other_numbers() -> None:
+    lines = ["18.2.0", "^18.2.0-rc", "18.2.0.1", "1.18.2.0", "118.2.0", "18.2.05", "..18.2.0.."]
+    assert [len(occurrences(line, "18.2.0", "18.3.0")) for line in lines] == [1, 1, 0, 0, 0, 0, 1]
 
 
 def test_inserted_text_is_found_by_its_neighbours() -> None:
