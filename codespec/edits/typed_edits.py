@@ -8,7 +8,7 @@ from enum import Enum
 from typing import NamedTuple
 
 from codespec.edits.line_tokens import is_word_character
-from codespec.edits.substitutions import substitution
+from codespec.edits.substitutions import number_substitution, substitution
 from codespec.syntax.text import common_prefix, common_suffix
 
 
@@ -61,10 +61,13 @@ def typed(before: str, after: str, old: str, new: str) -> Typed:
 
 
 def _tokens(old: str, new: str) -> tuple[str, str]:
-    """(the text that is replaced, that instead): the tokens of one line that differ, with a word
-    among them; whole lines, without white space around them, where there are none."""
+    """(the text that is replaced, that instead): the number of one line that differs, or its
+    tokens that do, with a word among them; whole lines, without white space around them, where
+    there are none."""
     old, new = old.strip(), new.strip()
-    made = substitution(old, new) if old and new and "\n" not in old + new else None
+    if not old or not new or "\n" in old + new:
+        return old, new
+    made = number_substitution(old, new) or substitution(old, new)
     return (made.found, made.put) if made is not None else (old, new)
 
 

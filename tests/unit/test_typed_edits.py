@@ -43,6 +43,16 @@ def test_an_argument_is_typed_inside_brackets() -> None:
     assert typed(text, text.replace("g(b)", "g(b, n=1)"), "f(a)", "f(a, n=1)") is Typed.OTHER
 
 
+@pytest.mark.parametrize(
+    ("typed_over", "how"),
+    [("8.3.0", Typed.WHOLE), ("8..0", Typed.PART), ("8.2", Typed.PART), ("8.4.0", Typed.OTHER)],
+)
+def test_a_version_is_typed_in_another_line(typed_over: str, how: Typed) -> None:
+    text = '"a": "^8.2.0",\n"b": "^8.2.0"\n'
+    after = text.replace("8.2.0", typed_over, 1)
+    assert typed(text, after, '"b": "^8.2.0"', '"b": "^8.3.0"') is how
+
+
 def test_brackets_that_an_editor_closed_are_no_other_edit() -> None:
     assert typed("x = item\n", "x = f()\n", "y = item", "y = f(item, b)") is Typed.PART
 
