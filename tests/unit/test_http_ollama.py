@@ -104,6 +104,7 @@ def test_a_system_that_is_not_read_is_told() -> None:
         ({"template": "{{ .Prompt }}"}, "template"),
         ({"context": [1, 2]}, "context"),
         ({"format": "yaml"}, "format"),
+        ({"format": {"type": "string", "pattern": "a+"}}, "format"),
         ({"images": ["aGk="]}, "images"),
         ({"think": "high"}, "think"),
         ({"truncate": False}, "truncate"),

@@ -8,7 +8,7 @@ docs/api.md.
 from __future__ import annotations
 
 import re
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
@@ -60,6 +60,12 @@ class OllamaBody(Body, kw_only=True):
             why = 'format needs to be "json" or a JSON schema'
             raise FieldError("format", why, "Change it, or leave it out.")
         self.json_schema = {"type": "object"} if self.format == "json" else self.format
+
+    def _schemas(self) -> list[tuple[str, str, Any]]:
+        return [
+            ("format" if self.format and field == "json_schema" else field, grammar, schema)
+            for field, grammar, schema in super()._schemas()
+        ]
 
 
 class GenerateBody(OllamaBody, kw_only=True):
