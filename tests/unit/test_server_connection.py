@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import socket
 from contextlib import closing
 from threading import Event
@@ -12,6 +13,7 @@ import pytest
 
 from codespec.backends.generators import Generator, GeneratorPrompt
 from codespec.backends.registry import open_tokenizer
+from codespec.backends.remote.codespec_server import OtherCodespec
 from codespec.backends.remote.connection import ServerClient
 from codespec.backends.remote.failures import ServerError, ServerFailure
 from codespec.backends.remote.inquiry import Inquiry
@@ -19,7 +21,7 @@ from codespec.backends.remote.kinds import recognised
 from codespec.backends.remote.openai_server import OpenAIServer
 from codespec.backends.remote.served_generator import TextFromServer
 from codespec.backends.remote.server_address import parse
-from codespec.backends.remote.server_kind import Served
+from codespec.backends.remote.server_kind import Piece, Served
 from codespec.backends.remote.servers import BACKEND
 from codespec.backends.remote.trust import Trust
 from codespec.config import load_settings
@@ -129,3 +131,26 @@ def test_a_server_that_names_no_file_has_no_vocabulary_here() -> None:
         generator = BACKEND.open(server.url, load_settings({}, env={}))
         generator.close()
         assert generator.info.name == "qwen2.5-coder"
+
+
+@pytest.mark.parametrize("said", [-1, 10**9, 10**18, 10**30])
+def test_figures_that_no_model_has_are_unknown(said: int) -> None:
+    """Other processes are told them, in so many bits."""
+    served = Served("server", "model", n_ctx=said, n_params=said * 10**9, n_vocab=said * 10)
+    assert (served.n_ctx, served.n_params, served.n_vocab) == (0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    "timings",
+    [
+        {"passes_n": 10**30},
+        {"passes_n": -1},
+        {"passes_n": "many"},
+        {"drafts": {"x": {"draft_n": 1.5}}},
+        {"drafts": {str(i): {} for i in range(1000)}},
+    ],
+)
+def test_an_answer_stands_whatever_its_server_says_of_drafts(timings: object) -> None:
+    last = {"content": "x", "stop": True, "stop_type": "eos", "timings": timings}
+    piece = OtherCodespec().piece(b"data: " + json.dumps(last).encode())
+    assert piece == Piece("x", (), "stop")

@@ -7,14 +7,16 @@ from __future__ import annotations
 
 import os
 from dataclasses import replace
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
 from codespec.backends.generators import GeneratorFigures
+from codespec.backends.remote.failures import ServerError
 from codespec.backends.remote.inquiry import Inquiry, decoded
 from codespec.backends.remote.llama_cpp_server import LlamaCppServer
 from codespec.backends.remote.server_kind import Piece, Served, ServerRequest
+from codespec.limits import NAMES, Name, at_most
 from codespec.system.files import relative
 from codespec.types import SourceStats
 
@@ -23,14 +25,17 @@ class _Workspaces(msgspec.Struct):
     workspaces: list[str]
 
 
+_Figure = Annotated[int, msgspec.Meta(ge=0, le=1 << 32)]
+
+
 class _Drafts(msgspec.Struct):
-    draft_n: int = 0
-    draft_n_accepted: int = 0
+    draft_n: _Figure = 0
+    draft_n_accepted: _Figure = 0
 
 
 class _Timings(msgspec.Struct):
-    passes_n: int = 0
-    drafts: dict[str, _Drafts] = {}
+    passes_n: _Figure = 0
+    drafts: Annotated[dict[Name, _Drafts], at_most(NAMES)] = {}
 
 
 class _Last(msgspec.Struct):
@@ -65,7 +70,10 @@ class OtherCodespec(LlamaCppServer):
         piece = super().piece(line)
         if piece is None or piece.finish is None:
             return piece
-        timings = decoded(line.partition(b":")[2], _Last).timings
+        try:
+            timings = decoded(line.partition(b":")[2], _Last).timings
+        except ServerError:  # figures of nothing; the text stands
+            timings = None
         if timings is None:
             return piece
         by_source = {

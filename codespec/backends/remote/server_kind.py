@@ -35,6 +35,12 @@ class Served:
     files: tuple[str, ...] = ()
     workspaces: frozenset[str] = frozenset()
 
+    def __post_init__(self) -> None:
+        """What no model has counts as unknown: these figures go on to other processes."""
+        for name, most in (("n_ctx", 1 << 24), ("n_params", 1 << 53), ("n_vocab", 1 << 31)):
+            if not 0 <= getattr(self, name) <= most:
+                object.__setattr__(self, name, 0)
+
     @property
     def title(self) -> str:
         """The model's name for people: of one that is named by its path there, its file or folder
