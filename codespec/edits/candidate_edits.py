@@ -11,6 +11,7 @@ from typing import NamedTuple
 from codespec.edits.base import CursorLine, Texts
 from codespec.edits.dismissals import Dismissals
 from codespec.edits.edit_session import EditSession
+from codespec.edits.import_pattern import RemovedImportPattern
 from codespec.edits.line_tokens import defined_name, words
 from codespec.edits.pattern import FittingPlace, Pattern, renames_definition
 from codespec.edits.searched_text import SearchedText, SearchedTexts
@@ -19,6 +20,8 @@ N_PATTERNS = 36
 """The newest patterns that are looked for."""
 N_REPEATED = 15
 """Older patterns that were made more than once, beside those."""
+N_REMOVED = 6
+"""The newest patterns of names that are imported no more, beside those."""
 N_PLACES = 10
 """Places of one pattern that are ranked."""
 N_FOUND = 250
@@ -235,12 +238,15 @@ class _Searched:
 
 
 def _looked_for(session: EditSession) -> list[Pattern]:
-    """The newest patterns, and older ones that were made more than once."""
+    """The newest patterns, older ones that were made more than once, and beside them the newest of
+    names that are imported no more."""
     patterns = sorted(
         session.patterns.values(), key=lambda p: (p.newest, len(p.makings)), reverse=True
     )
-    older = [pattern for pattern in patterns[N_PATTERNS:] if len(pattern.numbers) > 1]
-    return patterns[:N_PATTERNS] + older[:N_REPEATED]
+    removed = [pattern for pattern in patterns if isinstance(pattern, RemovedImportPattern)]
+    others = [pattern for pattern in patterns if not isinstance(pattern, RemovedImportPattern)]
+    older = [pattern for pattern in others[N_PATTERNS:] if len(pattern.numbers) > 1]
+    return others[:N_PATTERNS] + older[:N_REPEATED] + removed[:N_REMOVED]
 
 
 def _count_companions(candidates: list[CandidateEdit]) -> None:

@@ -76,17 +76,21 @@ def removed_imports(
 
 
 def gone_names(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """(name, module) of the names that old lines import, or may list, and new ones do not; of a
-    module's name that changed, none. module: "" for a list over several lines."""
-    after = {name for line in new for name in words(line)}
+    """(name, module) of the names that old lines import, or may list, and new ones do not. Where
+    other names came, or only the module changed, it is another change, and there are none. module:
+    "" for a list over several lines."""
     now = {known.module: known.names for known in _imported(new)}
+    listed = {name for line in new if is_listed_name(line.strip()) for name in words(line)}
+    before = {name for line in old for name in words(line)}
+    if not before.issuperset(listed.union(*now.values())):
+        return
     for line in (line.strip() for line in old):
         known = imported_names(line)
-        if known is not None:
-            still = now.get(known.module, after)
+        if known is not None and (known.module in now or not now):
+            still = now.get(known.module, listed)
             yield from ((name, known.module) for name in known.names if name not in still)
         elif is_listed_name(line):
-            yield from ((name, "") for name in words(line) if name not in after)
+            yield from ((name, "") for name in words(line) if name not in listed)
 
 
 def _imported(lines: Sequence[str]) -> list[ImportedNames]:
