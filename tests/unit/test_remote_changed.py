@@ -78,6 +78,18 @@ def test_the_model_that_it_has_now_is_asked(opens: Callable[..., Opened]) -> Non
     assert all(body["prompt"].startswith("<fim_prefix>") for body in asked)
 
 
+def test_a_server_that_gets_one_more_model_is_asked_for_the_same(
+    opens: Callable[..., Opened], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    engine, server = opens(serving("qwen2.5-coder"))
+    assert engine.complete(ASKED).text == SAID.rstrip()
+    listed = [{"id": name, "owned_by": ""} for name in ("starcoder2", "qwen2.5-coder")]
+    server.routes["/v1/models"] = lambda exchange: exchange.answer({"data": listed})
+    monkeypatch.setattr(served_generator, "LONG_S", -1.0)
+    done = engine.complete(replace(ASKED, prefix=f"{ASKED.prefix}    c = 3\n"))
+    assert (done.text, done.trace.model) == (SAID.rstrip(), "qwen2.5-coder")
+
+
 def test_ids_are_not_sent_to_another_vocabulary(
     opens: Callable[..., Opened], vocabulary: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -61,7 +61,7 @@ class ServerBackend(GeneratorBackend):
 
         def has_same(cancelled: Callable[[], bool]) -> bool:
             again = Inquiry(client, cancelled)
-            return kind.served(again, address.model) == served and (
+            return kind.served(again, served.model) == served and (
                 probed is None or kind.tokens(again, served.model, PROBE) == probed
             )
 
