@@ -216,7 +216,12 @@ def _between_pairs(prompt: str, template: Spelling, second: str, low: int, high:
         for (place, _, strength), is_before, is_after in zip(found, before, after[1:], strict=False)
         if is_before and is_after and len(strengths - Counter((strength,))) == 1
     ]
-    return next((place for place in reversed(places) if prompt.startswith(second, place)), None)
+    chosen = next((place for place in reversed(places) if prompt.startswith(second, place)), None)
+    if chosen is None or not template.middle:
+        return chosen
+    # Of examples that follow one another, each with its middle, the last one is asked about.
+    following = prompt.find(template.prefix, chosen, high)
+    return None if template.middle in prompt[chosen : max(chosen, following)] else chosen
 
 
 def _unquoted(text: str, marker: str, low: int, high: int) -> Iterator[tuple[int, int]]:

@@ -215,6 +215,9 @@ def test_a_middle_that_has_begun_stands_before_the_cursor() -> None:
         ("<S>p: <P>\ns: <S>\n<P>x = <M>", "x = ", "p: <P>\ns: <S>\n"),
         ("<P>\n<P>\n<S>\n<M>\nx = <S>)\n<M>", "\n<P>\n<S>\n<M>\nx = ", ")\n"),
         ("<P>x = <S>\n- <P>\n- <S>\n<M>", "x = ", "\n- <P>\n- <S>\n"),
+        # examples before the prompt
+        ("<P>a<S>b<M>c<P>d<S>e<M>", "a<S>b<M>c<P>d", "e"),
+        ("<P>a<S>b<M>c\n<P>d<S>e<M>", "a<S>b<M>c\n<P>d", "e"),
         # a prompt in another spelling
         ("<P># <PRE> x <SUF>y <MID>\n<S>)\n<M>", "# <PRE> x <SUF>y <MID>\n", ")\n"),
     ],
