@@ -3,7 +3,8 @@ lost lines, which prompts show and drafts come from.
 
 A document's changes are kept as their difference from the text before them, line by line: no two of
 a document touch each other, and taking all of them back gives the text that the history began with.
-A change that is undone so leaves nothing. In memory only.
+A change that is undone so leaves nothing, also one before which the history began anew meanwhile.
+In memory only.
 """
 
 from __future__ import annotations
@@ -34,6 +35,8 @@ MAX_DOCUMENTS = 64
 """Documents whose text is known; those told of least recently are dropped."""
 MAX_DOCUMENT_CHARS = 1 << 26
 """Characters of these texts."""
+MAX_SEEN = 200
+"""Earlier texts of a document that are known again."""
 MAX_PAST_CHARS = 1 << 15
 """Characters of the lost lines of changes that are not repeated any more."""
 _N_AROUND = 64
@@ -73,6 +76,7 @@ class LineChange:
 
 
 _Lines: TypeAlias = tuple[str, ...]
+_Span: TypeAlias = tuple[int, int]
 _Piece: TypeAlias = tuple[int, _Lines, _Lines]
 """(first line in the text before, lines there, lines instead)."""
 
@@ -84,6 +88,7 @@ class EditHistory:
         self._changes: dict[str, list[LineChange]] = {}  # by path, in the order of their lines
         self._texts: OrderedDict[str, str] = OrderedDict()
         self._past: deque[tuple[int, LostLines]] = deque()
+        self._seen: dict[str, OrderedDict[int, list[_Span]]] = {}  # by path, by hash of a text
         self._numbers = itertools.count(1)
         self._is_secret: dict[tuple[_Lines, _Lines], bool] = {}
 
@@ -111,6 +116,7 @@ class EditHistory:
         """Forget a document. Returns: True if there were any changes or lost lines."""
         is_known = path in self.paths
         self._texts.pop(path, None)
+        self._seen.pop(path, None)
         self._is_secret.clear()
         self._changes.pop(path, None)
         self._past = deque(each for each in self._past if each[1].path != path)
@@ -119,6 +125,7 @@ class EditHistory:
     def closed(self, path: str) -> None:
         """Repeat no change of a document any more; the lines that it lost stay known."""
         self._texts.pop(path, None)
+        self._seen.pop(path, None)
         self._start_anew(path)
 
     def text(self, path: str) -> str | None:
@@ -144,7 +151,8 @@ class EditHistory:
 
         on_disk: the file was changed to the new text. A document starts anew then as well, unless
         only places changed that were being edited: somebody who types and saves changes the file,
-        too.
+        too. Whoever goes back to a text that was there before the history knew of a change takes
+        that one back, and changes nothing.
         """
         if old_text == new_text:
             if path not in self._changes:
@@ -152,23 +160,45 @@ class EditHistory:
             return
         if path in self._changes and self._texts.get(path) != old_text:
             self._start_anew(path)
+        self._see(path, old_text)
         self._keep_text(path, new_text)
         pieces = _pieces(old_text, new_text)
         known = self._changes.get(path, [])
         if pieces is None or (on_disk and not all(_meets(piece, known) for piece in pieces)):
             self._start_anew(path)
+            self._see(path, new_text)
             return
         lines = old_text.split("\n")
-        for line, old, new in reversed(pieces):  # so that those above keep their lines
+        seen = self._seen[path].get(hash(new_text))
+        n_above = new_text.count("\n") + 1 - len(lines)  # more lines, by the pieces above
+        for piece in reversed(pieces):  # so that those above keep their lines
+            line, old, new = piece
+            n_above -= len(new) - len(old)
+            at = line + n_above
             origin = Origin(lines, line, line + len(old))
             trace = _Trace(removes(old, new), (origin,))
-            known = self._with(known, lines, LineChange(path, line, old, new, 0, trace))
+            change = LineChange(path, line, old, new, 0, trace)
+            if seen is None or _meets(piece, known) or _touches((at, at + len(new)), seen):
+                known = self._with(known, lines, change)
+            else:
+                self._is_back(change)
+                known = _moved(known, line, len(new) - len(old))
             lines[line : line + len(old)] = new
         if known:
             self._changes[path] = known
             self._bound()
         else:
             self._changes.pop(path, None)
+        self._see(path, new_text)
+
+    def _see(self, path: str, text: str) -> None:
+        """Remember where a text had changes when it was seen first."""
+        seen = self._seen.setdefault(path, OrderedDict())
+        spans = [(change.line, _end(change)) for change in self._changes.get(path, ())]
+        seen.setdefault(hash(text), spans)
+        seen.move_to_end(hash(text))
+        if len(seen) > MAX_SEEN:
+            seen.popitem(last=False)
 
     def _keep_text(self, path: str, text: str) -> None:
         self._texts[path] = text
@@ -178,6 +208,7 @@ class EditHistory:
             n_chars > MAX_DOCUMENT_CHARS or len(self._texts) > MAX_DOCUMENTS
         ):
             gone, gone_text = self._texts.popitem(last=False)
+            self._seen.pop(gone, None)
             n_chars -= len(gone_text)
             self._start_anew(gone)
 
@@ -276,6 +307,15 @@ def _meets(piece: _Piece, known: Sequence[LineChange]) -> bool:
     """True if one of a document's changes touches a place that changes."""
     line, old, _ = piece
     return any(change.line <= line + len(old) and line <= _end(change) for change in known)
+
+
+def _touches(span: _Span, others: Sequence[_Span]) -> bool:
+    return any(first <= span[1] and span[0] <= last for first, last in others)
+
+
+def _moved(known: Sequence[LineChange], line: int, n_more: int) -> list[LineChange]:
+    """A document's changes, those below a line so many lines further down."""
+    return [replace(c, line=c.line + n_more) if c.line > line else c for c in known]
 
 
 def _merged(touched: list[LineChange], lines: Sequence[str], change: LineChange) -> LineChange:

@@ -107,6 +107,33 @@ def test_a_document_that_changes_in_many_places_at_once_starts_anew() -> None:
     assert history.changes() == []
 
 
+def test_undoing_changes_from_before_it_began_anew_is_no_change_and_redoing_them_is() -> None:
+    history = EditHistory()
+    one = TEXT.replace("two", "2")
+    two = one.replace("six", "6\n6")
+    typed(history, A, TEXT, one, two, two.replace("\n", "\n\n"), two)
+    assert history.changes() == []
+    typed(history, A, two, one)
+    assert history.changes() == []
+    more = one.replace("seven", "7")
+    typed(history, A, one, more)
+    assert parts(history) == [(A, 6, ("seven",), ("7",))]
+    typed(history, A, more, one, TEXT)
+    assert history.changes() == []
+    typed(history, A, TEXT, one, two)
+    assert parts(history) == [(A, 1, ("two",), ("2",)), (A, 5, ("six",), ("6", "6"))]
+
+
+def test_later_changes_move_along_where_one_from_before_it_began_anew_is_undone() -> None:
+    history = EditHistory()
+    one, other = TEXT.replace("two", "2\n2"), TEXT.replace("six", "6")
+    typed(history, A, TEXT, other, TEXT, one, one.replace("\n", "\n\n"), one)
+    typed(history, A, one, one.replace("six", "6"))
+    assert parts(history) == [(A, 6, ("six",), ("6",))]
+    typed(history, A, one.replace("six", "6"), other)
+    assert parts(history) == [(A, 5, ("six",), ("6",))]
+
+
 def test_a_document_that_changed_unseen_starts_anew() -> None:
     history = EditHistory()
     typed(history, A, TEXT, TEXT.replace("two", "2"))
