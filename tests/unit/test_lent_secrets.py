@@ -1,4 +1,4 @@
-"""What a document lends to others while a secret is typed in it."""
+"""Text that a document lends to others while a secret is typed in it."""
 
 from __future__ import annotations
 

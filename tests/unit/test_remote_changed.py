@@ -93,7 +93,8 @@ def test_a_server_that_gets_one_more_model_is_asked_for_the_same(
 def test_ids_are_not_sent_to_another_vocabulary(
     opens: Callable[..., Opened], vocabulary: Model, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of a server that takes any name, after a pause in which nobody asked."""
+    """The name of the new model is learned from a server that takes any name, after a pause in
+    which nobody asked."""
     encode = vocabulary.tokenizer.encode
     shift = 0
 

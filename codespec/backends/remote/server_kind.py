@@ -36,7 +36,7 @@ class Served:
     workspaces: frozenset[str] = frozenset()
 
     def __post_init__(self) -> None:
-        """What no model has counts as unknown: these figures go on to other processes."""
+        """Figures that no model has count as unknown: they go on to other processes."""
         for name, most in (("n_ctx", 1 << 24), ("n_params", 1 << 53), ("n_vocab", 1 << 31)):
             if not 0 <= getattr(self, name) <= most:
                 object.__setattr__(self, name, 0)
