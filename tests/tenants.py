@@ -85,7 +85,9 @@ class TenantServer:
     keys: Path
     settings: TenantSettings
     desk: GateDesk
+    store: TenantStore
     forgotten: list[tuple[str, str]]
+    reopened: list[tuple[str, str]]
 
     @property
     def url(self) -> str:
@@ -141,15 +143,19 @@ class TenantServer:
 
 @contextmanager
 def tenant_server(
-    folder: Path, pieces: Sequence[bytes] = PIECES, vocabulary: str = TOKENIZER.hash, **quotas: int
+    folder: Path,
+    pieces: Sequence[bytes] = PIECES,
+    vocabulary: str = TOKENIZER.hash,
+    **more: Any,
 ) -> Generator[TenantServer, None, None]:
-    """A server with the tenants red and blue, and a model of that vocabulary."""
+    """A server with the tenants red and blue, and a model of that vocabulary. more: settings."""
     keys = folder / "keys"
     keys.write_text(f"# tenants\nred {RED}\nblue {BLUE}  # and another\n")
     keys.chmod(0o600)
-    settings = TenantSettings(keys=str(keys), folder=str(folder / "tenants"), **quotas)
-    desk, forgotten = GateDesk(TenantKeys(keys)), list[tuple[str, str]]()
-    store = TenantStore(settings, vocabulary, forgotten.extend)
+    settings = TenantSettings(keys=str(keys), folder=str(folder / "tenants"), **more)
+    desk = GateDesk(TenantKeys(keys), settings.operators)
+    forgotten, reopened = list[tuple[str, str]](), list[tuple[str, str]]()
+    store = TenantStore(settings, vocabulary, forgotten.extend, reopened.extend)
     desk.routes = WorkspaceRoutes(store, ContentCheck(pieces), settings, (vocabulary,))
     engine = Engine()
     listener = socket.create_server(("127.0.0.1", 0))
@@ -163,7 +169,7 @@ def tenant_server(
             time.sleep(0.005)
         port = int(listener.getsockname()[1])
         folder = Path(settings.folder)
-        yield TenantServer(port, engine, folder, keys, settings, desk, forgotten)
+        yield TenantServer(port, engine, folder, keys, settings, desk, store, forgotten, reopened)
     finally:
         server.should_exit = True
         thread.join()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections import OrderedDict
-from collections.abc import Hashable, Sequence
+from collections.abc import Collection, Hashable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -124,6 +124,12 @@ class LookupRows:
         self._counters.n_begun += 1
         self._counters.begin_ms += (time.perf_counter() - start) * 1e3
         return _Known(native, step.n_prompt, place.workspace if segments else "")
+
+    def let_go(self, workspaces: Collection[str]) -> None:
+        """End the requests that draft from these workspaces: the last ones hold what they read
+        until a later step. One that goes on gets no drafts."""
+        for key in [key for key, known in self._requests.items() if known.workspace in workspaces]:
+            self._end(key)
 
     def _end(self, key: Hashable) -> None:
         known = self._requests.pop(key, None)

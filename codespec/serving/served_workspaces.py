@@ -153,6 +153,12 @@ class ServedWorkspaces:
             self._of_tenants.pop(workspace, None)
             self._calibrations.pop(workspace, None)
 
+    def reopen(self, workspaces: Iterable[str]) -> None:
+        """Close the indexes of these workspaces of tenants until they are asked for again: their
+        old files were rewritten, and stay on disk while they are mapped."""
+        for workspace in workspaces:
+            self._of_tenants.pop(workspace, None)
+
     def open_all(self) -> list[str]:
         """Open all indexes. Returns: ids of workspaces without one for this vocabulary."""
         missing: list[str] = []

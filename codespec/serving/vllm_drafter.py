@@ -121,8 +121,11 @@ class VllmDrafter:
             None if tenants is None else Path(tenants.folder),
         )
         self._cost = BatchCost(CostCurve(settings.curve, is_prior=True), settings.learns_cost)
+        self._lookups = LookupRows(
+            vocabulary.fim, workspaces, self._cost, self._counters, settings.threads
+        )
         self._guard = RowGuard(
-            LookupRows(vocabulary.fim, workspaces, self._cost, self._counters, settings.threads),
+            self._lookups,
             n_vocab,
             settings.budget_ms,
             self._counters,
@@ -145,7 +148,13 @@ class VllmDrafter:
 
     def forget(self, workspaces: Sequence[str]) -> None:
         """Let go of workspaces that their tenants deleted. For any thread."""
+        self._guard.do(lambda: self._lookups.let_go(workspaces))
         self._guard.do(lambda: self._workspaces.forget(workspaces))
+
+    def reopen(self, workspaces: Sequence[str]) -> None:
+        """Open workspaces of tenants anew, which were rewritten on disk. For any thread."""
+        self._guard.do(lambda: self._lookups.let_go(workspaces))
+        self._guard.do(lambda: self._workspaces.reopen(workspaces))
 
     def load_model(self, *_: Any, **__: Any) -> None:
         """Nothing to load; called by vLLM."""

@@ -40,6 +40,7 @@ class EndpointPlugin:
         self._settings = ServingSettings()
         self._desk: GateDesk | None = None
         self._counters = DraftCounters()
+        self._cleaning: asyncio.Task[None] | None = None
 
     def attach_router(self, app: Any) -> None:
         """Put the gate before the API, and the drafter's counters on its page of metrics. Raises:
@@ -50,7 +51,8 @@ class EndpointPlugin:
         if self._settings.tenants is None:
             log.info("codespec: no tenants are named: anybody may send requests")
             return
-        self._desk = GateDesk(TenantKeys(Path(self._settings.tenants.keys)))
+        tenants = self._settings.tenants
+        self._desk = GateDesk(TenantKeys(Path(tenants.keys)), tenants.operators)
         app.add_middleware(Gate, desk=self._desk)
 
     async def init_state(self, engine_client: Any, state: Any, args: Namespace) -> None:
@@ -65,18 +67,24 @@ class EndpointPlugin:
         vocabulary = TokenizerFile(Path(model.model), n_vocab, self._settings.splitting)
         loop = asyncio.get_running_loop()
 
-        def forget(gone: list[tuple[str, str]]) -> None:
-            names = [f"{tenant}/{workspace}" for tenant, workspace in gone]
-            asked = engine_client.collective_rpc("codespec_forget", args=(names,))
+        def tell(method: str, workspaces: list[tuple[str, str]]) -> None:
+            names = [f"{tenant}/{workspace}" for tenant, workspace in workspaces]
+            asked = engine_client.collective_rpc(method, args=(names,))
             asyncio.run_coroutine_threadsafe(_logged(asked), loop)
 
-        store = TenantStore(tenants, vocabulary.hash, forget)
-        self._desk.routes = WorkspaceRoutes(
+        store = TenantStore(
+            tenants,
+            vocabulary.hash,
+            partial(tell, "codespec_forget"),
+            partial(tell, "codespec_reopen"),
+        )
+        routes = self._desk.routes = WorkspaceRoutes(
             store,
             ContentCheck(vocabulary.pieces),
             tenants,
             (vocabulary.hash, vocabulary.json_hash),
         )
+        self._cleaning = asyncio.create_task(routes.keep_clean())
 
 
 async def _logged(asked: Any) -> None:
@@ -84,7 +92,7 @@ async def _logged(asked: Any) -> None:
         await asked
     except Exception as e:
         log.warning(
-            "codespec: workers were not told of deleted workspaces (%s): they let go of them when"
-            " they are asked for them next",
+            "codespec: workers were not told of workspaces that were deleted or rewritten (%s):"
+            " they let go of the old files when they are asked for them next",
             type(e).__name__,
         )

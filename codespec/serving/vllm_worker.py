@@ -25,3 +25,9 @@ class DrafterWorker:
         drafter = getattr(self.model_runner, "drafter", None)
         if isinstance(drafter, VllmDrafter):
             drafter.forget(workspaces)
+
+    def codespec_reopen(self, workspaces: list[str]) -> None:
+        """Open workspaces of tenants anew, which were rewritten on disk."""
+        drafter = getattr(self.model_runner, "drafter", None)
+        if isinstance(drafter, VllmDrafter):
+            drafter.reopen(workspaces)

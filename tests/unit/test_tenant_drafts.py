@@ -113,6 +113,21 @@ def test_a_workspace_that_is_forgotten_leaves_nothing_in_memory(server, worker):
     assert name not in worker.workspaces._calibrations
 
 
+def test_a_workspace_that_was_rewritten_is_opened_anew(server, worker):
+    """What was learned stays; of the old files nothing does."""
+    server.share("w", {"a.py": ALONE, "b.py": SHARED})
+    prompt = "x = 1\ndef measure_every"
+    drafted = worker.draft("red", "w", prompt)
+    name = f"{tenant_id('red')}/{opaque('w')}"
+    learned = worker.workspaces._calibrations[name]
+    worker.rows.let_go([name])
+    assert not worker.rows._requests
+    worker.workspaces.reopen([name, "unknown"])
+    assert name not in worker.workspaces._of_tenants
+    assert worker.draft("red", "w", prompt) == drafted
+    assert worker.workspaces._calibrations[name] is learned
+
+
 def test_who_deletes_everything_leaves_nothing_that_was_learned(server, worker):
     server.share("w", {"a.py": ALONE})
     for workspace in ("w", ""):
@@ -168,6 +183,8 @@ TENANTS = '{"tenants": {"keys": "/k", "folder": "/f"%s}%s}'
         (TENANTS % ("", ', "workspaces": {"w": "/w"}'), "codespec", "go without tenants"),
         (TENANTS % (', "max_tokens": 0', ""), "codespec", "max_tokens"),
         (TENANTS % (', "quota": 0', ""), "codespec", "quota"),
+        (TENANTS % (', "operators": "red"', ""), "codespec", "operators"),
+        (TENANTS % (', "removed_s": -1', ""), "codespec", "removed_s"),
         ('{"tenants": {"keys": "k", "folder": "/f"}}', "codespec", "whole path"),
         ('{"tenants": {"folder": "/f"}}', "codespec", "keys"),
     ],
@@ -204,6 +221,7 @@ def test_a_worker_without_our_drafter_forgets_nothing():
     worker = DrafterWorker()
     worker.model_runner = object()
     worker.codespec_forget(["a/b"])
+    worker.codespec_reopen(["a/b"])
 
 
 def test_quotas_have_defaults():

@@ -79,7 +79,22 @@ def test_whether_the_engine_works_needs_no_key(server):
     assert server.ask("GET", "/health", key="")[0] == 200
 
 
-@pytest.mark.parametrize("path", ["/v1/models", "/metrics", "/version"])
+def test_metrics_are_shown_to_operators_alone(server, tmp_path):
+    """They are counts of all tenants."""
+    n_asked = len(server.engine.asked)
+    for key in (RED, BLUE):
+        status, said = server.ask("GET", "/metrics", key=key)
+        assert status == 403
+        assert "tenants.operators" in said["error"]["message"]
+    assert len(server.engine.asked) == n_asked
+    with tenant_server(tmp_path, operators=("blue", "nobody")) as other:
+        assert [other.ask("GET", "/metrics", key=key)[0] for key in (RED, BLUE)] == [403, 200]
+        for path in ("/metrics/", "/metrics/x"):
+            assert other.ask("GET", path, key=BLUE)[0] == 404
+        assert other.ask("POST", "/metrics", key=BLUE)[0] == 404
+
+
+@pytest.mark.parametrize("path", ["/v1/models", "/version"])
 def test_what_reaches_nobodys_requests_is_passed_on(server, path):
     assert server.ask("GET", path)[0] == 200
 

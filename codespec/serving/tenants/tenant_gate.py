@@ -9,6 +9,7 @@ from __future__ import annotations
 import hmac
 import secrets
 import time
+from collections.abc import Collection
 
 from codespec.limits import BODY_BYTES, HTTP_BODIES_BYTES
 from codespec.serving.tenants.request_fields import (
@@ -34,8 +35,9 @@ from codespec.serving.tenants.workspace_routes import ROOT, WorkspaceRoutes
 
 OPEN = (("GET", "/health"),)
 """Requests that need no key: whether the engine works, for routers and proxies."""
+METRICS = ("GET", "/metrics")
+"""A request for counts of all tenants, with the opaque ids of their workspaces."""
 PASSED = (
-    ("GET", "/metrics"),
     ("GET", "/v1/models"),
     ("GET", "/version"),
     ("POST", "/detokenize"),
@@ -52,10 +54,12 @@ _MOST_USED = 4096
 
 
 class GateDesk:
-    """State of the gate, which its middleware shares with who opens it."""
+    """State of the gate, which its middleware shares with who opens it. operators: names of the
+    tenants that are shown metrics."""
 
-    def __init__(self, keys: TenantKeys) -> None:
+    def __init__(self, keys: TenantKeys, operators: Collection[str] = ()) -> None:
         self.keys = keys
+        self.operators = frozenset(operators)
         self.bodies = HeldBodies(HTTP_BODIES_BYTES // 2)
         self.routes: WorkspaceRoutes | None = None
         """None until the engine's vocabulary is known: no workspaces are taken before."""
@@ -119,6 +123,8 @@ class Gate:
 
         exchange.hold = hold
         try:
+            if (exchange.method, exchange.path) == METRICS and name not in self._desk.operators:
+                raise AnswerError(403, "metrics are for tenants that tenants.operators names")
             await self._answer_tenant(exchange, tenant)
         finally:
             self._desk.bodies.release(tenant, n_held)
@@ -129,7 +135,7 @@ class Gate:
             if self._desk.routes is None:
                 raise AnswerError(503, "the server takes no workspaces yet")
             await self._desk.routes.answer(exchange, tenant)
-        elif asked in PASSED:
+        elif asked == METRICS or asked in PASSED:
             await self._pass(exchange, await exchange.body(BODY_BYTES))
         elif exchange.method == "POST" and exchange.path in WRITTEN:
             await self._complete(exchange, tenant)

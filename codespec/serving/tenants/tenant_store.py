@@ -20,12 +20,21 @@ from pathlib import Path
 import msgspec
 import numpy as np
 
-from codespec.backends.remote.token_batches import ContentKey, key_of, state_of
-from codespec.errors import CodespecError, IndexCorruptError
+from codespec.backends.remote.token_batches import key_of, state_of
+from codespec.errors import IndexBusyError, IndexCorruptError
 from codespec.index.compact import DamagedError, SegmentWriter, compact, contents_of
 from codespec.index.store import RULES, USED, FileEntry, Manifest, SegmentEntry, Store
 from codespec.native import DamagedSegmentError
+from codespec.serving.tenants.removed_text import is_due, marked, without_removed
 from codespec.serving.tenants.tenant_settings import TenantSettings
+from codespec.serving.tenants.workspace_change import (
+    MissingError,
+    QuotaError,
+    StaleError,
+    WorkspaceChange,
+    WorkspaceState,
+)
+from codespec.system.files import FileState
 from codespec.system.folders import private_folder, private_opener
 from codespec.types import Tokens
 
@@ -33,46 +42,6 @@ PENDING = "pending"
 PENDING_S = 3600.0
 """Seconds after which a content that no workspace lists is deleted."""
 _ID_BYTES = 4
-
-
-class QuotaError(CodespecError):
-    """A tenant wants more than it may have."""
-
-
-class StaleError(CodespecError):
-    """A change to a state that the workspace is not in. state: the one it is in."""
-
-    def __init__(self, state: str) -> None:
-        super().__init__("the workspace is in another state", "Send the whole list of its files.")
-        self.state = state
-
-
-class MissingError(CodespecError):
-    """A list that names contents which the tenant has not sent. keys: of these."""
-
-    def __init__(self, keys: list[str]) -> None:
-        super().__init__(f"{len(keys):,} contents are not here", "Send them first.")
-        self.keys = keys
-
-
-class WorkspaceChange(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """A new state of a workspace. base: the state that it changes, "" for none: `files` is the
-    whole list then. files: key of its content, by opaque id of each new or changed file. gone: ids
-    of files that are there no more."""
-
-    base: str = ""
-    files: dict[ContentKey, ContentKey] = {}
-    gone: list[ContentKey] = []
-
-
-class WorkspaceState(msgspec.Struct, frozen=True):
-    """A workspace as the server has it. state: see `state_of`. n_tokens: on disk, those of files
-    that are gone and not yet rewritten included."""
-
-    id: str
-    state: str
-    n_files: int
-    n_tokens: int
 
 
 class TenantFolder:
@@ -127,6 +96,7 @@ class TenantFolder:
         Raises: StaleError, MissingError, QuotaError; IndexBusyError while another process writes
             it; OSError.
         """
+        generation = self._store(workspace).generation
         old = self._manifest(workspace)
         files = {entry.path: entry.key for entry in old.files}
         if not change.base:
@@ -139,7 +109,7 @@ class TenantFolder:
         if len(files) > self._settings.max_files:
             most = self._settings.max_files
             raise QuotaError(f"a workspace may have {most:,} files", "Exclude some from the index.")
-        self._write(workspace, old, files)
+        self._write(workspace, generation, old, files)
         return self._state(workspace)
 
     def states(self) -> list[WorkspaceState]:
@@ -161,6 +131,35 @@ class TenantFolder:
         names = list(self._workspaces())
         _remove(self._folder)
         self._forget([*names, ""])
+
+    def clean(self) -> list[str]:
+        """Delete from disk what no workspace has listed for `PENDING_S`, and text that no file has
+        had for `TenantSettings.removed_s`.
+
+        Returns: workspaces that were rewritten. Raises: OSError.
+        """
+        self._pending()
+        due = [w for w in self._workspaces() if is_due(self._store(w), self._settings.removed_s)]
+        return [workspace for workspace in due if self._is_rewritten(workspace)]
+
+    def _is_rewritten(self, workspace: str) -> bool:
+        """Rewrite a workspace without such text. Returns: False where another engine does so."""
+        store = self._store(workspace)
+        try:
+            with store.writing():
+                old = self._manifest(workspace)
+                live = {entry.key for entry in old.files}
+                segments = without_removed(store, old.segments, live)
+                new = msgspec.structs.replace(old, segments=tuple(segments))
+                with marked(store, segments, live):
+                    store.write_manifest(new)
+                    store.remove_unused(new)
+        except IndexBusyError:
+            return False
+        except DamagedError as e:
+            store.mark_damaged(e.args[0])
+            return False
+        return True
 
     # ---- on disk
 
@@ -212,7 +211,10 @@ class TenantFolder:
 
     # ---- a new state
 
-    def _write(self, workspace: str, old: Manifest, files: Mapping[str, str]) -> None:
+    def _write(
+        self, workspace: str, generation: FileState, old: Manifest, files: Mapping[str, str]
+    ) -> None:
+        """generation: of the manifest `old`."""
         live = set(files.values())
         known = {c.key for s in old.segments for c in s.contents}
         new = sorted(live - known)
@@ -231,20 +233,23 @@ class TenantFolder:
         private_folder(self._folder)
         store = self._store(workspace)
         with store.writing():
+            if store.generation != generation:  # another engine has written it meanwhile
+                raise IndexBusyError("the workspace has just been changed", "Ask again.")
             store.remove_unused(old)  # with segments that readers found damaged
             segments = [*old.segments, *self._built(store, new, elsewhere)]
             try:
                 segments = compact(store, segments, live)
-                if _n_tokens(segments) > most:  # text of files that are gone
-                    segments = _rewritten(store, segments, live)
+                if not self._settings.removed_s or _n_tokens(segments) > most:
+                    segments = without_removed(store, segments, live)
             except DamagedError as e:
                 store.mark_damaged(e.args[0])
                 lost = {c.key for s in segments if s.name == e.args[0] for c in s.contents}
                 raise MissingError(sorted(lost & live)) from e
             entries = tuple(FileEntry(file, 0, 0, 0, key) for file, key in sorted(files.items()))
             manifest = Manifest(store.root, self._hash, RULES, 0, tuple(segments), entries)
-            store.write_manifest(manifest)
-            store.remove_unused(manifest)
+            with marked(store, segments, live):
+                store.write_manifest(manifest)
+                store.remove_unused(manifest)
             store.mark_used()
         for key in new:
             (self._folder / PENDING / key).unlink(missing_ok=True)
@@ -320,6 +325,8 @@ class TenantStore:
 
     forget: told the deleted workspaces, as (tenant, workspace); "" stands for requests without
         one.
+    reopen: told, likewise, workspaces that were rewritten: whoever maps the old files keeps the
+        text that left them.
     """
 
     def __init__(
@@ -327,10 +334,12 @@ class TenantStore:
         settings: TenantSettings,
         tokenizer_hash: str,
         forget: Callable[[list[tuple[str, str]]], None] = lambda gone: None,
+        reopen: Callable[[list[tuple[str, str]]], None] = lambda changed: None,
     ) -> None:
         self._settings = settings
         self._hash = tokenizer_hash
         self._forget = forget
+        self._reopen = reopen
         self._locks: dict[str, threading.Lock] = {}
         self._locks_lock = threading.Lock()
         private_folder(Path(settings.folder))
@@ -347,6 +356,17 @@ class TenantStore:
                 self._settings,
                 lambda gone: self._forget([(tenant, workspace) for workspace in gone]),
             )
+
+    def tenants(self) -> list[str]:
+        """Opaque ids of tenants that have a folder."""
+        return [folder.name for folder in Path(self._settings.folder).iterdir() if folder.is_dir()]
+
+    def clean(self, tenant: str) -> None:
+        """See `TenantFolder.clean`."""
+        with self.of(tenant) as folder:
+            rewritten = folder.clean()
+        if rewritten:
+            self._reopen([(tenant, workspace) for workspace in rewritten])
 
     def use(self, tenant: str, workspace: str) -> None:
         """Note that a workspace is in use, if there is one: those used least recently go first."""
@@ -367,19 +387,3 @@ def _remove(folder: Path) -> None:
 
 def _n_tokens(segments: Iterable[SegmentEntry]) -> int:
     return sum(content.n_tokens for segment in segments for content in segment.contents)
-
-
-def _rewritten(
-    store: Store, segments: Iterable[SegmentEntry], live: set[str]
-) -> list[SegmentEntry]:
-    """The live contents of segments in segments of their own. Raises: DamagedError."""
-    writer, result = SegmentWriter(store), list[SegmentEntry]()
-    for entry in segments:
-        try:
-            for content in contents_of(store, entry, live):
-                writer.add(*content)
-        except (DamagedSegmentError, IndexCorruptError):
-            raise DamagedError(entry.name) from None
-        if writer.is_full:
-            result += writer.flush()
-    return result + writer.flush()

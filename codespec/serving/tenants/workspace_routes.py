@@ -12,6 +12,7 @@ GET, POST, DELETE /codespec/workspaces/ID
 from __future__ import annotations
 
 import asyncio
+import logging
 import re
 from collections import defaultdict
 from collections.abc import Callable
@@ -32,18 +33,21 @@ from codespec.limits import BODY_BYTES
 from codespec.serving.tenants.content_check import ContentCheck, ContentError
 from codespec.serving.tenants.tenant_exchange import AnswerError, TenantExchange
 from codespec.serving.tenants.tenant_settings import TenantSettings
-from codespec.serving.tenants.tenant_store import (
+from codespec.serving.tenants.tenant_store import TenantFolder, TenantStore
+from codespec.serving.tenants.workspace_change import (
     MissingError,
     QuotaError,
     StaleError,
-    TenantFolder,
-    TenantStore,
     WorkspaceChange,
 )
+
+log = logging.getLogger("vllm.codespec")
 
 ROOT = "/codespec/"
 MOST_KEYS = 100_000
 """Most keys of one question."""
+CLEAN_EVERY_S = 60.0
+"""Most seconds between two looks at what is to be taken off the disk."""
 _AT_ONCE = 2
 """Most of these requests at work, of one tenant one; the others wait."""
 _ONE = re.compile("/codespec/workspaces/([0-9a-f]{32})")
@@ -78,6 +82,7 @@ class WorkspaceRoutes:
             "max_tokens": settings.max_tokens,
             "max_files": settings.max_files,
         }
+        self._clean_every_s = min(CLEAN_EVERY_S, max(1.0, settings.removed_s))
         self._turns = asyncio.Semaphore(_AT_ONCE)
         self._turns_of = defaultdict[str, asyncio.Lock](asyncio.Lock)
 
@@ -107,6 +112,17 @@ class WorkspaceRoutes:
         else:
             raise AnswerError(404, "there is no such route")
         await exchange.answer(200, content)
+
+    async def keep_clean(self) -> None:
+        """Take off the disk, until cancelled, what is due: see `TenantFolder.clean`."""
+        while True:
+            await asyncio.sleep(self._clean_every_s)
+            for tenant in await asyncio.to_thread(self._store.tenants):
+                try:
+                    async with self._turns_of[tenant], self._turns:
+                        await asyncio.to_thread(self._store.clean, tenant)
+                except Exception as e:
+                    log.warning("codespec: removed text is still on disk: %s", type(e).__name__)
 
     def use(self, tenant: str, workspace: str) -> None:
         """Note that a request names a workspace; costs a system call or two."""
