@@ -12,7 +12,7 @@ import logging
 import sys
 from collections.abc import Callable
 from itertools import count
-from typing import TypeVar, overload
+from typing import TypeAlias, TypeVar, overload
 
 from codespec import __version__
 from codespec.config import Settings
@@ -28,7 +28,7 @@ from codespec.system.log_privacy import outline
 
 log = logging.getLogger(__name__)
 
-# Reserve before the client's deadline: the answer needs it to reach the client.
+# Before the client's deadline: the answer needs it to reach the client.
 _MARGIN_MS = 5.0
 # Pause after a failed start: it is not repeated at every keystroke.
 _RETRY_S = 5.0
@@ -38,6 +38,7 @@ _PREFETCH_MS = 10_000.0
 _STATUS_S = 2.0
 
 _T = TypeVar("_T")
+OnLeft: TypeAlias = Callable[[Completion], None]
 
 
 class AsyncClient:
@@ -56,6 +57,7 @@ class AsyncClient:
         self._ids = count(1)
         self._pending: dict[int, asyncio.Future[wire.Answer]] = {}
         self._listeners: dict[int, OnProgress] = {}
+        self._left: dict[int, OnLeft] = {}
         self._reports: dict[int, asyncio.Future[wire.StatusReport | None]] = {}
         self._writer: asyncio.StreamWriter | None = None
         self._connected: asyncio.Task[None] | None = None
@@ -100,8 +102,10 @@ class AsyncClient:
         request: CompletionRequest,
         on_progress: OnProgress | None = None,
         linger_ms: float = 0.0,
+        on_left: OnLeft | None = None,
     ) -> Completion:
-        """`complete` for callers that tell failures from empty answers.
+        """`complete` for callers that tell failures from empty answers. on_left: called once the
+        task was cancelled, with what was made by then; not where the connection ends before.
 
         Raises: DaemonError if no daemon can be reached, and the errors that the daemon answers
         with.
@@ -119,7 +123,7 @@ class AsyncClient:
                 stream=on_progress is not None,
             )
 
-        answer = await self._exchange(message, request.deadline_ms + linger_ms)
+        answer = await self._exchange(message, request.deadline_ms + linger_ms, on_left)
         if answer is None:
             return Completion(finish="deadline", why=NoSuggestion.NO_ANSWER_IN_TIME)
         return payload.unpack_completion(answer.completion)
@@ -150,7 +154,10 @@ class AsyncClient:
 
     @overload
     async def _exchange(
-        self, message: Callable[[int, float], wire.Complete], within_ms: float
+        self,
+        message: Callable[[int, float], wire.Complete],
+        within_ms: float,
+        on_left: OnLeft | None,
     ) -> wire.Completed | None: ...
 
     @overload
@@ -162,6 +169,7 @@ class AsyncClient:
         self,
         message: Callable[[int, float], wire.Complete] | Callable[[int, float], wire.FindEdits],
         within_ms: float,
+        on_left: OnLeft | None = None,
     ) -> wire.Completed | wire.EditsFound | None:
         """Send a message and wait for its answer; None if none comes in time.
 
@@ -189,7 +197,9 @@ class AsyncClient:
             del self._pending[request_id]
             self._listeners.pop(request_id, None)
             if not answered:
-                self._send(wire.Cancel(id=request_id))
+                if on_left is not None:
+                    self._left[request_id] = on_left
+                self._send(wire.Cancel(id=request_id, with_figures=on_left is not None))
         if isinstance(answer, wire.Failed):
             raise wire.error_of(answer)
         return answer
@@ -311,8 +321,11 @@ class AsyncClient:
             self._tell_state(message)
         elif isinstance(message, wire.Answer):
             reply = self._pending.get(message.id)
+            left = self._left.pop(message.id, None)
             if reply is not None and not reply.done():
                 reply.set_result(message)
+            elif left is not None and isinstance(message, wire.Completed):
+                _tell(left, payload.unpack_completion(message.completion))
         elif isinstance(message, wire.StatusReport):
             report = self._reports.get(message.id)
             if report is not None and not report.done():
@@ -330,6 +343,7 @@ class AsyncClient:
             with contextlib.suppress(ConnectionError):
                 self._writer.close()
             self._writer = None
+        self._left.clear()
         for reply in self._pending.values():
             if not reply.done():
                 why = self._why_not or DaemonError("the daemon ended")

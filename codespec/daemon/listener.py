@@ -206,7 +206,7 @@ class DaemonServer:
         if isinstance(message, wire.Complete | wire.FindEdits):
             self.supervisor.submit(client.number, message, client.send)
         elif isinstance(message, wire.Cancel):
-            self.supervisor.cancel(client.number, message.id)
+            self.supervisor.cancel(client.number, message.id, message.with_figures)
         elif isinstance(message, wire.Closed):
             self.supervisor.closed(client.number, message.document)
         elif isinstance(message, wire.Status):

@@ -182,9 +182,12 @@ class Supervisor:
         n_bytes = sum(memoryview(job.request).nbytes for job in jobs)
         return len(jobs) > limits.WAITING or n_bytes > limits.WAITING_BYTES
 
-    def cancel(self, client: int, request_id: int) -> None:
+    def cancel(self, client: int, request_id: int, with_figures: bool = False) -> None:
+        """Cancel a request. with_figures: the worker answers one that it is working on."""
         job = self._scheduler.find(client, request_id)
-        if job is not None:
+        if job is not None and with_figures and job is self._scheduler.running:
+            self._keeper.send(wire.Cancel(id=job.number))
+        elif job is not None:
             self._give_up(job, "cancelled", NoSuggestion.CLIENT_CANCELLED)
 
     def closed(self, client: int, document: str) -> None:

@@ -103,9 +103,11 @@ class FindEdits(Message, frozen=True):
 
 
 class Cancel(Message, frozen=True):
-    """The answer to `id` is not wanted any more. A reply still comes."""
+    """The answer to `id` is not wanted any more. A reply still comes: at once, or, where
+    with_figures, the worker's own once it has ended a request that is at work."""
 
     id: limits.Id
+    with_figures: bool = False
 
 
 class Closed(Message, frozen=True):

@@ -49,6 +49,7 @@ from codespec.models.resolve import name_in
 from codespec.requests import Completion, CompletionRequest, OnProgress, Progress
 from codespec.suggest.until import Until
 from codespec.system.log_privacy import outline
+from codespec.types import Trace
 
 log = logging.getLogger(__name__)
 
@@ -322,10 +323,27 @@ class HttpFront:
         served: ServedRequest,
         hear: OnProgress | None = None,
     ) -> Completion:
-        """The completion, if a model made it in time; its figures are counted. Raises: Refused."""
+        """The completion, if a model made it in time; its figures are counted, also where the
+        client left. Raises: Refused."""
         asked_s = time.monotonic()
-        completion = await client.ask(request, hear)
-        trace = completion.trace
+        left: asyncio.Future[Completion] = asyncio.get_running_loop().create_future()
+
+        def hear_left(completion: Completion) -> None:
+            if not left.done():
+                left.set_result(completion)
+
+        try:
+            completion = await client.ask(request, hear, on_left=hear_left)
+        except asyncio.CancelledError:  # the client left: what was written for it counts
+            with suppress(asyncio.TimeoutError):
+                made = await asyncio.wait_for(left, _FAREWELL_S)
+                self._count(made.trace, asked_s, served)
+            raise
+        self._count(completion.trace, asked_s, served)
+        return _made(completion)
+
+    def _count(self, trace: Trace, asked_s: float, served: ServedRequest) -> None:
+        """Count a text, if a model made one. asked_s: when it was asked for."""
         if trace.model:
             waited_s = time.monotonic() - asked_s - trace.ms / 1e3
             self._metrics.text(trace, waited_s)
@@ -334,7 +352,6 @@ class HttpFront:
             if served.first_ms is None and trace.n_tokens:
                 first_s = asked_s - served.began_s + first_token_s(trace, waited_s)
                 served.first_ms = first_s * 1e3
-        return _made(completion)
 
     async def metrics(self, accept: str) -> PlainText:
         return PlainText(*self._metrics.shown(accept, await self._daemon.status()))

@@ -176,6 +176,20 @@ async def test_a_cancelled_request_is_answered_and_its_work_stops() -> None:
         assert harness.supervisor.report(0).n_respawns == 0
 
 
+async def test_a_cancelled_request_is_answered_by_the_worker_where_its_figures_are_wanted() -> None:
+    async with supervised() as harness:
+        running = await harness.running("until cancelled")
+        waiting = harness.post("x", client=2)
+        harness.supervisor.cancel(2, 2, with_figures=True)
+        assert (await completion(waiting)).why == NoSuggestion.CLIENT_CANCELLED
+        harness.supervisor.cancel(1, 1, with_figures=True)
+        assert (await running).text == "too late"
+        assert (await harness.ask("next")).text == "[next|after]"
+        hung = await harness.running("hang")
+        harness.supervisor.cancel(1, 4, with_figures=True)
+        assert (await hung).why == NoSuggestion.WORKER_ENDED
+
+
 async def test_a_waiting_request_can_be_cancelled(tmp_path: Path) -> None:
     go = tmp_path / "go"
     async with supervised("wait", str(go)) as harness:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import time
 from contextlib import closing
 from pathlib import Path
 
@@ -76,7 +77,7 @@ def test_the_access_log_has_numbers_and_names_and_no_text(home: Home, tmp_path: 
         )
         long = {"input_prefix": PATTERN + PLANTED, "n_predict": 2000, "ignored": PLANTED}
         front.begin("/infill", long, {"X-Api-Key": "b" * 32}).close()
-        until(lambda: len(log.read_text().splitlines()) >= 4)
+        until(lambda: " left in=" in log.read_text())
         found = scraped(front, "b" * 32)
     lines = log.read_text("ascii").splitlines()
     assert all(LINE.fullmatch(line) for line in lines)
@@ -85,12 +86,38 @@ def test_the_access_log_has_numbers_and_names_and_no_text(home: Home, tmp_path: 
     assert re.search(r" in=[1-9]\d* out=([89]|1\d) first_ms=\d+\.\d ms=", written)
     assert any(" key=ada workspace=- GET other 404 refused in=- out=- " in line for line in lines)
     assert any(" key=- workspace=- POST /infill 401 refused in=- " in line for line in lines)
-    assert any(" key=key-2 workspace=1 POST /infill - left in=- " in line for line in lines)
+    assert any(" key=key-2 workspace=1 POST /infill - left in=" in line for line in lines)
     shown = log.read_text() + front.log.read_text() + repr(found)
     for secret in (PLANTED, "a" * 32, "b" * 32, str(home.workspace)):
         assert secret not in shown
     assert found["codespec_key_tokens_written_total", "ada"] >= 8
     assert found["codespec_key_requests_total", "key-2 left 1"] == 1
+
+
+def test_what_was_written_for_clients_that_left_counts(home: Home, tmp_path: Path) -> None:
+    """Whether they were sent it on the way, or waited for all of it."""
+    keys, log = tmp_path / "keys", tmp_path / "access.log"
+    keys.write_text(f"{'a' * 32} # ada\n")
+    key = {"X-Api-Key": "a" * 32}
+    with front_of(home.path, "--key-file", str(keys), "--access-log", str(log)) as front:
+        until(lambda: front.ask("/v1/models", headers=key)[0] == 200)
+        for n, streams in enumerate((True, False), 1):
+            body = {"prompt": PATTERN, "max_tokens": 2000, "stream": streams}
+            with closing(front.begin("/v1/completions", body, key)) as connection:
+                if streams:
+                    assert connection.getresponse().read(200)
+                else:
+                    until(lambda: scraped(front, "a" * 32)["llamacpp:requests_processing", ""] == 1)
+                    time.sleep(0.2)  # the model writes meanwhile
+            of = "codespec_key_requests_total", "ada left "
+            until(lambda of=of, n=n: scraped(front, "a" * 32).get(of, 0) == n)
+        found = scraped(front, "a" * 32)
+    said = re.findall(r" (?:-|200) left in=\d+ out=(\d+) ", log.read_text("ascii"))
+    outs = [int(n) for n in said]
+    assert len(outs) == 2
+    assert all(0 < n < 2000 for n in outs)
+    assert found["codespec_key_tokens_written_total", "ada"] == sum(outs)
+    assert found["llamacpp:tokens_predicted_total", ""] == sum(outs)
 
 
 def test_the_access_log_goes_to_standard_error(home: Home) -> None:
