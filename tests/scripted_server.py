@@ -87,6 +87,8 @@ class ScriptedServer:
     exchanges: list[Exchange] = field(default_factory=list[Exchange])
     n_answering: int = 0
     """Requests that are being answered."""
+    stop: Callable[[], None] = lambda: None
+    """Goes away: nothing listens there any more."""
 
     @property
     def url(self) -> str:
@@ -148,11 +150,16 @@ def scripted_server(
     server = ScriptedServer(web.server_address[1], dict(routes), tls)
     thread = threading.Thread(target=web.serve_forever, args=(0.01,), daemon=True)
     thread.start()
+
+    def stop() -> None:
+        web.shutdown()
+        web.server_close()
+
+    server.stop = stop
     try:
         yield server
     finally:
-        web.shutdown()
-        web.server_close()
+        stop()
         thread.join()
 
 

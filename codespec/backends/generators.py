@@ -136,6 +136,11 @@ class GeneratorBackend(Backend):
         user's. Raises: ModelError."""
         raise NotImplementedError
 
+    def trouble(self, where: str, settings: Settings) -> str | None:
+        """The reason why a generator does not answer now, for people, as one question without text
+        tells it within seconds; "" where it answers; None where that cannot be asked."""
+        return None
+
     def tokenizer(self, where: str, settings: Settings) -> Tokenizer:
         """Open a generator's tokenizer alone: nothing else of it stays open. Raises: as `open`."""
         return self.open(where, settings).tokenizer

@@ -109,6 +109,16 @@ def decodes_by_itself(where: str) -> bool:
     return isinstance(backend_of(where), GeneratorBackend)
 
 
+def trouble_of(where: str, settings: Settings) -> str | None:
+    """See `GeneratorBackend.trouble`; None for a target. Never imports the backend of files."""
+    if not decodes_by_itself(where):
+        return None
+    from codespec.backends.generators import GeneratorBackend
+
+    backend = backend_of(where)
+    return backend.trouble(where, settings) if isinstance(backend, GeneratorBackend) else None
+
+
 def open_model(where: str | Path) -> Model:
     """Open a target's model with its weights. Raises: ModelError."""
     return targets_of(where).open(str(where))

@@ -9,7 +9,7 @@ from typing import Any
 import click
 import msgspec
 
-from codespec.backends.registry import decodes_by_itself
+from codespec.backends.registry import decodes_by_itself, trouble_of
 from codespec.cli import json_option, model_options, model_settings, print_json
 from codespec.config import load_settings
 from codespec.daemon import control
@@ -77,15 +77,19 @@ def stop(of_all: bool, as_json: bool) -> None:
 @_all_option
 @json_option
 def status(of_all: bool, as_json: bool) -> None:
-    """Show its model, memory and requests. Exit code 3 if it does not run, with --all if none
-    does."""
+    """Show its model, memory and requests; a server of the model is asked whether it answers. Exit
+    code 3 if it does not run, with --all if none does."""
     if of_all:
         found = control.running_daemons()
         _show_all(found, as_json)
         click.get_current_context().exit(0 if found else 3)
-    report = control.status(load_settings())
+    settings = load_settings()
+    report = control.status(settings)
     if report is not None:
-        show(report, as_json)
+        trouble = None
+        if report.state == "ready":
+            trouble = trouble_of(report.model_path, settings)
+        show(report, as_json, trouble)
         return
     if as_json:
         print_json({"state": "stopped"})
@@ -232,18 +236,21 @@ def _show_all(found: list[tuple[Address, StatusReport | None]], as_json: bool) -
             _print(report)
 
 
-def show(report: StatusReport, as_json: bool) -> None:
-    """Print a report. Exit code 1 for a daemon that cannot answer."""
+def show(report: StatusReport, as_json: bool, trouble: str | None = None) -> None:
+    """Print a report. Exit code 1 for a daemon that cannot answer. trouble: of the model's server,
+    asked just now, see `trouble_of`."""
     if as_json:
-        print_json(msgspec.to_builtins(report))
+        print_json({**msgspec.to_builtins(report), "server_trouble": trouble})
     else:
-        _print(report)
+        _print(report, trouble)
     if report.state == "failed":
         click.get_current_context().exit(1)
 
 
-def _print(report: StatusReport) -> None:
-    click.echo(f"{report.state}{f': {report.reason}' if report.reason else ''}")
+def _print(report: StatusReport, trouble: str | None = None) -> None:
+    # The daemon knows of it from the next request on.
+    reason = report.reason or trouble
+    click.echo(f"{report.state}{f': {reason}' if reason else ''}")
     if report.hint:
         click.echo(f"  {report.hint}")
     if report.state == "failed":
@@ -262,6 +269,8 @@ def _print(report: StatusReport) -> None:
                 "          it decodes by itself: nothing is drafted for it here, and\n"
                 "          completion.eagerness goes by length and habits"
             )
+    if trouble is not None:
+        click.echo(f"server    asked just now: {trouble or 'it answers'}")
     click.echo(f"daemon    {report.version}, process {report.pid}, up {report.uptime_s:.0f} s")
     if report.worker_pid:
         memory = f", {report.memory_bytes / 1e6:.0f} MB" if report.memory_bytes else ""

@@ -3,12 +3,15 @@ nowhere else."""
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from codespec.cli import main
 from codespec.cli.daemon import show
 from codespec.config import load_settings
 from codespec.daemon import control
@@ -67,6 +70,35 @@ def test_a_session(server: ScriptedServer, home: Home, spawn: Spawn) -> None:
     kept = [path for path in home.path.rglob("*") if path.is_file() and path.name != "key"]
     assert any(path.suffix == ".log" for path in kept)
     assert not [path for path in kept if KEY.encode() in path.read_bytes()]
+
+
+def test_the_status_tells_of_a_server_that_went_away_before_anybody_asks_for_text(
+    server: ScriptedServer, home: Home, spawn: Spawn
+) -> None:
+    client = spawn()
+    client.initialize(home.workspace, options=PATIENT)
+    client.wait_for_status("Normal", "ready: qwen2.5-coder")
+
+    def told(*options: str) -> str:
+        done = CliRunner().invoke(main, ["daemon", "status", *options])
+        assert done.exit_code == 0, done.output
+        return done.output
+
+    lines = told().splitlines()
+    assert lines[0] == "ready"
+    assert "server    asked just now: it answers" in lines
+    assert json.loads(told("--json"))["server_trouble"] == ""
+    n_asked = len(server.exchanges)
+    server.routes["/v1/models"] = lambda exchange: exchange.answer({"error": "no"}, 502)
+    lines = told().splitlines()
+    assert lines[0] == "ready: the server does not work: status 502"
+    assert "server    asked just now: the server does not work: status 502" in lines
+    assert [e.raw for e in server.exchanges[n_asked:]] == [b""] * (len(server.exchanges) - n_asked)
+    server.stop()
+    said = json.loads(told("--json"))
+    assert said["state"] == "ready"
+    assert said["server_trouble"] == "the server does not answer: nothing listens there"
+    assert client.close() == 0
 
 
 def test_a_server_that_comes_later_is_known_then(

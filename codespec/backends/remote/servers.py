@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import closing
 
 from codespec.backends.base import KvType, Remark
 from codespec.backends.generators import GeneratorBackend
@@ -12,12 +13,13 @@ from codespec.backends.remote.failures import ServerError
 from codespec.backends.remote.inquiry import Inquiry
 from codespec.backends.remote.kinds import recognised
 from codespec.backends.remote.served_generator import TextFromServer, TokensFromServer
+from codespec.backends.remote.server_address import ServerAddress
 from codespec.backends.remote.server_vocabulary import PROBE, vocabulary_of
-from codespec.backends.remote.trust import trust_in
+from codespec.backends.remote.trust import Trust, trust_in
 from codespec.backends.remote.workspace_sharing import WorkspaceSharing
 from codespec.config import Settings
 from codespec.context.families import FAMILIES, Family, family_of
-from codespec.errors import ConfigError
+from codespec.errors import CodespecError, ConfigError
 from codespec.types import Tokenizer
 
 
@@ -40,12 +42,7 @@ class ServerBackend(GeneratorBackend):
 
     def open(self, where: str, settings: Settings) -> TokensFromServer | TextFromServer:
         address = server_address.parse(where)
-        trust = trust_in(
-            address.host,
-            settings.server,
-            encrypted=address.is_encrypted,
-            loopback=address.is_loopback,
-        )
+        trust = _trust(address, settings)
         client = ServerClient(address, trust)
         try:
             inquiry = Inquiry(client)
@@ -78,10 +75,28 @@ class ServerBackend(GeneratorBackend):
         opened.has_same = has_same
         return opened
 
+    def trouble(self, where: str, settings: Settings) -> str | None:
+        try:
+            address = server_address.parse(where)
+            with closing(ServerClient(address, _trust(address, settings))) as client:
+                recognised(Inquiry(client), address)
+        except CodespecError as e:
+            return e.message
+        return ""
+
     def tokenizer(self, where: str, settings: Settings) -> Tokenizer:
         opened = self.open(where, settings)
         opened.disconnect()
         return opened.tokenizer
+
+
+def _trust(address: ServerAddress, settings: Settings) -> Trust:
+    return trust_in(
+        address.host,
+        settings.server,
+        encrypted=address.is_encrypted,
+        loopback=address.is_loopback,
+    )
 
 
 def _family(named: str, model: str) -> Family | None:
