@@ -285,11 +285,25 @@ def test_the_log_rotates_and_old_files_end(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(access_log, "_MAX_BYTES", 2000)
     log = AccessLog(str(tmp_path / "access.log"))
     for _ in range(200):
-        log.write(ServedRequest(route="/infill", method="POST", client_id=""))
+        log.write(ServedRequest(route="/infill", method="POST", client_id="", is_known=True))
     log.close()
     files = sorted(tmp_path.iterdir())
     assert len(files) == 5
     assert max(file.stat().st_size for file in files) <= 2000
+
+
+def test_who_floods_it_without_a_key_pushes_nobody_out(tmp_path: Path) -> None:
+    file, now_s = tmp_path / "access.log", 0.0
+    log = AccessLog(str(file), lambda: now_s)
+    for is_known in (True, *[False] * 500, True):
+        log.write(ServedRequest("/infill", "POST", "", is_known=is_known, key="ada" * is_known))
+    now_s = 60.0
+    log.write(ServedRequest("/infill", "POST", ""))
+    log.close()
+    lines = file.read_text("ascii").splitlines()
+    assert [" key=ada " in line for line in lines] == [True, *[False] * 10, True, False, False]
+    assert re.fullmatch(r"\S+Z unwritten=490", lines[-2])
+    assert all(LINE.fullmatch(line) for line in (*lines[:-2], lines[-1]))
 
 
 def test_a_log_that_cannot_be_written_is_said_at_the_start(tmp_path: Path) -> None:
