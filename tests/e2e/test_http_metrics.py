@@ -95,7 +95,7 @@ def test_the_access_log_has_numbers_and_names_and_no_text(home: Home, tmp_path: 
 
 
 def test_what_was_written_for_clients_that_left_counts(home: Home, tmp_path: Path) -> None:
-    """Whether they were sent it on the way, or waited for all of it."""
+    """They were sent it on the way, or waited for all of it."""
     keys, log = tmp_path / "keys", tmp_path / "access.log"
     keys.write_text(f"{'a' * 32} # ada\n")
     key = {"X-Api-Key": "a" * 32}

@@ -194,7 +194,7 @@ def workspaces(port: int, key: str) -> list[dict[str, Any]]:
 
 
 def sent(port: int, path: str, body: Any) -> Any:
-    """What the server answers red. body: bytes as they are."""
+    """The answer that red gets. body: bytes as they are."""
     with closing(http.client.HTTPConnection("127.0.0.1", port, timeout=60)) as connection:
         raw = body if isinstance(body, bytes) else json.dumps(body)
         connection.request("POST", path, raw, {"Authorization": f"Bearer {RED}"})
@@ -216,7 +216,7 @@ def mapped_but_gone() -> list[str]:
 def test_text_of_a_removed_file_leaves_the_disk_and_the_workers_memory(
     tenants: int, places: list[ServedPlace]
 ) -> None:
-    """Of a server at rest, by its settings: nobody asks for the workspace any more."""
+    """The server is at rest: nobody asks for the workspace any more."""
     with closing(open_vocabulary(str(MODEL))) as vocabulary:
         encode = vocabulary.tokenizer.encode
         texts = [[encode(file.read_text())] for file in sorted(REPOSITORY.glob("*.py"))]

@@ -82,7 +82,7 @@ def test_it_leaves_the_disk_once_its_time_is_over(server: TenantServer, how: str
 
 
 def test_its_time_begins_with_the_first_text_that_left(server: TenantServer) -> None:
-    """Whoever changes files all the time does not put it off."""
+    """Changes of files all the time do not put it off."""
     state = removed(server, "replaced")
     age(server, 3600.0)
     new = contents(NEW.replace("nothing", "something"))

@@ -114,7 +114,7 @@ def test_a_workspace_that_is_forgotten_leaves_nothing_in_memory(server, worker):
 
 
 def test_a_workspace_that_was_rewritten_is_opened_anew(server, worker):
-    """What was learned stays; of the old files nothing does."""
+    """All that was learned stays, and nothing of the old files."""
     server.share("w", {"a.py": ALONE, "b.py": SHARED})
     prompt = "x = 1\ndef measure_every"
     drafted = worker.draft("red", "w", prompt)
