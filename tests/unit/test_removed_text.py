@@ -36,8 +36,12 @@ def holders(server: TenantServer, text: str) -> list[Path]:
     and one more, into as many bits as the largest takes."""
     ids = TOKENIZER.encode(text)
     needles = ids.tobytes(), bytes((ids + 1).tolist())
-    files = [path for path in server.folder.rglob("*") if path.is_file()]
-    return [path for path in files if any(needle in path.read_bytes() for needle in needles)]
+    found = list[Path]()
+    for path in server.folder.rglob("*"):
+        with contextlib.suppress(FileNotFoundError):  # it is being rewritten
+            if path.is_file() and any(needle in path.read_bytes() for needle in needles):
+                found.append(path)
+    return found
 
 
 def removed(server: TenantServer, how: str) -> str:
