@@ -16,7 +16,7 @@ import pytest
 
 from codespec.backends.llama import load_model
 from codespec.config import load_settings
-from codespec.daemon.async_client import AsyncClient
+from codespec.daemon.async_client import AsyncClient, OnLeft
 from codespec.edits.formats.registry import form_of, forms
 from codespec.engine.local import LocalEngine
 from codespec.http.access import Access
@@ -113,9 +113,9 @@ def fronts(monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Front]]:
         _client: AsyncClient,
         request: CompletionRequest,
         on_progress: OnProgress | None = None,
-        linger_ms: float = 0.0,
+        on_left: OnLeft | None = None,
     ) -> Completion:
-        del on_progress, linger_ms
+        del on_progress, on_left
         made[-1].requests.append(request)
         return made[-1].engine.complete(request)
 

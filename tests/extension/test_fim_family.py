@@ -15,7 +15,7 @@ from codespec.backends.llama import load_model
 from codespec.config import Settings, load_settings
 from codespec.context import families
 from codespec.context.families import Family, Files, Spelling
-from codespec.daemon.async_client import AsyncClient
+from codespec.daemon.async_client import AsyncClient, OnLeft
 from codespec.engine.local import LocalEngine
 from codespec.http.access import Access
 from codespec.http.front import HttpFront
@@ -116,9 +116,9 @@ def test_a_client_writes_in_it_over_http(
         _client: AsyncClient,
         request: CompletionRequest,
         on_progress: OnProgress | None = None,
-        linger_ms: float = 0.0,
+        on_left: OnLeft | None = None,
     ) -> Completion:
-        del on_progress, linger_ms
+        del on_progress, on_left
         requests.append(request)
         return engine.complete(request)
 

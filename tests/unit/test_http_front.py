@@ -130,7 +130,7 @@ def test_a_fault_in_the_servers_settings_is_not_the_requests(
     async def once() -> Message:
         return next(said, None) or await never()
 
-    async def fail(*_: object) -> None:
+    async def fail(*_: object, **__: object) -> None:
         raise ConfigError("the folder is not writable")
 
     monkeypatch.setattr(AsyncClient, "ask", fail)
@@ -146,7 +146,7 @@ def test_more_requests_than_can_be_answered_are_refused(monkeypatch: pytest.Monk
 
 def test_who_has_one_of_several_keys_shuts_out_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(front, "MAX_WAITING_OF_ONE", 1)
-    monkeypatch.setattr(AsyncClient, "ask", lambda *_: never())
+    monkeypatch.setattr(AsyncClient, "ask", lambda *_, **__: never())
 
     async def answers(*keys: str) -> list[list[Message]]:
         """Immediate answers to clients that ask with these keys, one after the other."""

@@ -37,7 +37,9 @@ def said(monkeypatch: pytest.MonkeyPatch, may_answer: asyncio.Event) -> list[Com
     """The requests that reach the daemon, which echoes prompts."""
     requests: list[CompletionRequest] = []
 
-    async def answer(_: AsyncClient, request: CompletionRequest, *__: object) -> Completion:
+    async def answer(
+        _: AsyncClient, request: CompletionRequest, *__: object, **___: object
+    ) -> Completion:
         requests.append(request)
         if request.prefix == "until cancelled":
             await asyncio.Event().wait()
