@@ -14,6 +14,8 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import pexpect
+import psutil
 import pytest
 
 from tests.editors import node
@@ -22,7 +24,7 @@ from tests.editors.neovim.install import SUITES, install
 from tests.editors.neovim.test_neighbours import clone
 from tests.editors.neovim.test_suggestions import CODE
 from tests.editors.recorded import listening, told
-from tests.editors.terminal import Terminal
+from tests.editors.terminal import TIMEOUT_S, Terminal
 
 from ..conftest import installed
 
@@ -120,4 +122,12 @@ def test_a_suggestion_comes_by_itself_and_tab_takes_it(
         terminal.type("\x0c")  # C-l
         terminal.wait(lambda: "(1/" in terminal.text)
     finally:
+        # What coc.nvim started ends with an editor that is left, not with one that is killed.
+        started = psutil.Process(terminal.process.pid).children(recursive=True)
+        terminal.type("\x1b:qall!\r")
+        terminal.process.expect(pexpect.EOF)
         terminal.close()
+        _, alive = psutil.wait_procs(started, TIMEOUT_S)
+        for process in alive:
+            process.kill()
+    assert not alive

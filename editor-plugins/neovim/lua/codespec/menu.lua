@@ -95,8 +95,9 @@ function M.ask(invoked, answer)
   end
 end
 
----An item is selected, and with it its documentation shown: both menus ask to resolve it then. One
----that is merely listed has not been read, and is not reported.
+---An item is selected, and with it its documentation shown: both menus ask to resolve it then; where
+---none is, blink.cmp 2 asks for the first. One that is merely listed has not been read, and is not
+---reported.
 ---@param item codespec.MenuItem
 ---@param answer fun(item: codespec.MenuItem)
 function M.selected(item, answer)
