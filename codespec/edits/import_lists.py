@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from codespec.edits.line_tokens import indentation, is_listed_name, words
+from codespec.edits.line_tokens import indentation, is_import, is_listed_name, words
 from codespec.edits.searched_text import MAX_IMPORTED, SearchedText
 
 _ON_ONE_LINE = (
@@ -121,7 +121,7 @@ def without_name(
 def renamed_in_place(old: str, new: str) -> str | None:
     """The old line with the one name renamed that two versions of an import do not share, where the
     new one has its names in another order; None for other lines."""
-    before = imported_names(old)
+    before = imported_names(old) if is_import(old) else None
     after = imported_names(new) if before is not None else None
     if before is None or after is None or len(before.names) != len(after.names):
         return None

@@ -15,7 +15,13 @@ from codespec.edits.import_lists import (
     with_name,
     without_name,
 )
-from codespec.edits.line_tokens import indentation, is_import, is_listed_name, words
+from codespec.edits.line_tokens import (
+    holds_name,
+    indentation,
+    is_import,
+    is_listed_name,
+    words,
+)
 from codespec.edits.pattern import FittingPlace, Pattern
 from codespec.edits.searched_text import MAX_IMPORTED, SearchedText
 from codespec.edits.substitutions import MAX_CONTEXT
@@ -36,15 +42,16 @@ def listed_imports(text: SearchedText, numbers: Sequence[int]) -> Iterator[tuple
 
 def listed_names(old: Sequence[str], new: Sequence[str]) -> Iterator[int]:
     """Which new lines may be names of a list that old ones do not hold."""
-    before = {name for line in old for name in words(line)}
-    for i, line in enumerate(line.strip() for line in new):
-        if is_listed_name(line) and not before.intersection(words(line)):
-            yield i
+    listed = [i for i, line in enumerate(new) if is_listed_name(line.strip())]
+    before = {name for line in old for name in words(line)} if listed else set[str]()
+    return (i for i in listed if before.isdisjoint(words(new[i])))
 
 
 def new_imports(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[str, str, str]]:
     """(line, name, module) of each name that lines import now and did not before, or from another
     module than before while others stay, see `ImportPattern`."""
+    if not any(is_import(line.strip()) for line in new):
+        return
     modules = {known.module for known in _imported(new)}
     moved = {name for name, module in gone_names(old, new) if module in modules}
     before = {name for line in old for name in words(line)} - moved
@@ -79,6 +86,8 @@ def gone_names(old: Sequence[str], new: Sequence[str]) -> Iterator[tuple[str, st
     """(name, module) of the names that old lines import, or may list, and new ones do not. Where
     other names came, or only the module changed, it is another change, and there are none. module:
     "" for a list over several lines."""
+    if not any(is_import(line.strip()) or is_listed_name(line.strip()) for line in old):
+        return
     now = {known.module: known.names for known in _imported(new)}
     listed = {name for line in new if is_listed_name(line.strip()) for name in words(line)}
     before = {name for line in old for name in words(line)}
@@ -156,20 +165,25 @@ class RemovedImportPattern(Pattern):
     def places(self, text: SearchedText, home: SearchedText | None) -> Iterator[FittingPlace]:
         if home is None or text.suffix != home.suffix or text.path == home.path:
             return
-        if not text.find(self._module):
-            return
-        holding = [n for n in text.find(self._name) if self._name in words(text.body(n))]
-        for number in holding:
-            on_line = imported_names(text.body(number))
-            known = on_line or import_around(text, number)
+        for number in text.find(self._module):
+            known = imported_names(text.body(number)) or import_around(text, number)
             if known is None or known.module != self._module or self._name not in known.names:
                 continue
-            if not home.brings_in(self._name) and holding != [number]:
-                return
-            if not any(removed in text.body(number) for removed in self._known):
-                line, n_old, new = without_name(text, known, number, self._name)
-                yield FittingPlace(line, n_old, new, self.makings[-1], n_left=1, n_right=1)
+            line = number
+            if known.lines is not None:
+                line = known.lines[0] + 1 + known.names.index(self._name)
+            is_wanted = home.brings_in(self._name) or not self._is_used(text, line)
+            # What is on the line as it was where it went is found by its tokens.
+            if is_wanted and not any(removed in text.body(line) for removed in self._known):
+                first, n_old, new = without_name(text, known, line, self._name)
+                yield FittingPlace(first, n_old, new, self.makings[-1], n_left=1, n_right=1)
             return
+
+    def _is_used(self, text: SearchedText, line: int) -> bool:
+        """True if another line holds the name."""
+        return any(
+            n != line and holds_name(text.body(n), self._name) for n in text.find(self._name)
+        )
 
 
 def _end(text: SearchedText, line: int) -> int:

@@ -10,10 +10,14 @@ import re
 from collections.abc import Iterator
 from functools import lru_cache
 
-from codespec.edits.line_tokens import begins_function, holds_name, indentation
+from codespec.edits.line_tokens import begins_function, indentation
 from codespec.edits.pattern import Pattern
 from codespec.edits.searched_text import SearchedText
 
+_MARK = "\0"
+"""Stands for a name, which is no part of a longer one if `_MARKED` matches."""
+_MARKED = rf"(?<![\w.\0]){_MARK}(?![\w\0])"
+_ARGUMENT = re.compile(rf"(?:^|[(,]\s*){_MARKED}=(?!=)")
 _MAX_LINES = 400
 """Lines above and below that are looked at for the ends of a function."""
 _MAX_HEAD = 20
@@ -51,8 +55,7 @@ def is_own_variable(
         return None
     if text.path == home.path and line in lines:
         return True
-    is_argument = re.search(rf"(?:^|[(,]\s*){re.escape(old)}=(?!=)", text.body(line))
-    return None if is_argument else False
+    return None if _ARGUMENT.search(_marked(text.body(line), (old,))) else False
 
 
 def _lines_of_local(
@@ -65,11 +68,14 @@ def _lines_of_local(
         return None
     first, last = function
     head, n_head = _head(text, first)
-    of_head, of_body = _declarations(names, text.suffix)
-    is_local = of_head.search(head) is not None
+    names = tuple(sorted(names, key=len, reverse=True))
+    of_head, of_body = _declarations(text.suffix)
+    is_local = of_head.search(_marked(head, names)) is not None
     for number in range(first + n_head, last):
-        body = text.body(number)
-        if body.startswith(("global ", "nonlocal ")) and any(holds_name(body, n) for n in names):
+        body = _marked(text.body(number), names)
+        if _MARK not in body:
+            continue
+        if body.startswith(("global ", "nonlocal ")) and re.search(_MARKED, body):
             return None
         is_local = is_local or of_body.search(body) is not None
     while first and text.body(first - 1).startswith(_BESIDE):
@@ -88,9 +94,9 @@ def _function_around(text: SearchedText, line: int) -> tuple[int, int] | None:
         return None
     depth = len(indentation(text.lines[found]))
     end = line + 1
-    while end < min(len(text.lines), line + _MAX_LINES):
-        body = text.body(end)
-        if body and len(indentation(text.lines[end])) <= depth and not _GOES_ON.match(body):
+    for there in text.lines[end : end + _MAX_LINES]:
+        body = there.lstrip()
+        if body and len(there) - len(body) <= depth and not _GOES_ON.match(body):
             break
         end += 1
     return found, end
@@ -100,9 +106,10 @@ def _lines_around(text: SearchedText, line: int) -> Iterator[int]:
     """The line, and those above that are less deep than all below them: what it stands in."""
     depth = len(indentation(text.lines[line])) + 1
     for number in range(line, max(-1, line - _MAX_LINES), -1):
-        body = text.body(number)
-        here = len(indentation(text.lines[number]))
-        if not body or here >= depth:
+        there = text.lines[number]
+        body = there.lstrip()
+        here = len(there) - len(body)
+        if here >= depth or not body:
             continue
         # A line that ends a head stands for the one that begins it, at the same depth.
         depth = here + 1 if _GOES_ON.match(body) else here
@@ -121,27 +128,35 @@ def _head(text: SearchedText, line: int) -> tuple[str, int]:
     return head, n_lines
 
 
+def _marked(line: str, names: tuple[str, ...]) -> str:
+    """The line with `_MARK` for each of the names, the longest first: patterns are the same for all
+    names then."""
+    for name in names:
+        line = line.replace(name, _MARK)
+    return line
+
+
 @lru_cache(64)
-def _declarations(names: tuple[str, ...], suffix: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
-    """Patterns of a parameter in a function's head, and of a variable on one of its lines."""
-    name = rf"(?<![\w.])(?:{'|'.join(map(re.escape, names))})\b"
-    in_head = [rf"{name}\??\s*:(?!:)"]
+def _declarations(suffix: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
+    """Patterns of a marked parameter in a function's head, and of a variable on one of its lines.
+    suffix: the ending of the file."""
+    in_head = [rf"{_MARKED}\??\s*:(?!:)"]
     in_body = [
-        rf"\b(?:let|const|var|val|auto)\b[^=;]*?{name}",
-        rf"^(?:if |for |switch |case )?(?:[\w*]+,\s*)*{name}(?:\s*,\s*[\w*]+)*\s*:=",
-        rf"\bfor\b[^=;]*?{name}[\w\s,)]*?(?:\b(?:in|of)\b|:)",
+        rf"\b(?:let|const|var|val|auto)\b[^=;]*?{_MARKED}",
+        rf"^(?:if |for |switch |case )?(?:[\w*]+,\s*)*{_MARKED}(?:\s*,\s*[\w*]+)*\s*:=",
+        rf"\bfor\b[^=;]*?{_MARKED}[\w\s,)]*?(?:\b(?:in|of)\b|:)",
     ]
     if suffix == ".go":
-        in_head.append(rf"[(,]\s*{name}(?:\s*,\s*\w+)*\s+(?:[*\[]|\.\.\.|\w)")
+        in_head.append(rf"[(,]\s*{_MARKED}(?:\s*,\s*\w+)*\s+(?:[*\[]|\.\.\.|\w)")
     else:
-        in_head.append(rf"[(,]\s*(?:\*+|&|\.\.\.|mut\s+)?{name}\s*[,)=]")
+        in_head.append(rf"[(,]\s*(?:\*+|&|\.\.\.|mut\s+)?{_MARKED}\s*[,)=]")
     if suffix in _C_LIKE:
-        in_head.append(rf"[\w>\]*&]\s*[\s*&]{name}\s*[,)=\[]")
+        in_head.append(rf"[\w>\]*&]\s*[\s*&]{_MARKED}\s*[,)=\[]")
         typed = r"(?!(?:return|else|case|goto|throw|new|delete|await|yield)\b)[\w:<>,.\[\]]+"
-        in_body.append(rf"^(?:{typed}[\s*&]+)+{name}\s*(?:=(?!=)|[;:\[{{(])")
+        in_body.append(rf"^(?:{typed}[\s*&]+)+{_MARKED}\s*(?:=(?!=)|[;:\[{{(])")
     if suffix in _UNDECLARED:
         in_body += [
-            rf"^(?:[\w*]+,\s*)*\$?{name}(?:\s*,\s*[\w*]+)*\s*(?::[^=]+)?=(?!=)",
-            rf"\bas\s+{name}",
+            rf"^(?:[\w*]+,\s*)*\$?{_MARKED}(?:\s*,\s*[\w*]+)*\s*(?::[^=]+)?=(?!=)",
+            rf"\bas\s+{_MARKED}",
         ]
     return re.compile("|".join(in_head)), re.compile("|".join(in_body))
