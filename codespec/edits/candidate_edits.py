@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import NamedTuple
@@ -77,9 +77,9 @@ class PatternPlaces:
     """All places that are left for one pattern.
 
     n_left: places by path. n_left_edited: of them in documents with changes.
-    contexts: how much context agrees, of each place, the best first.
-    passed_contexts: of the places that the user passed over: those above the last one made in
-        their document, and those in other documents with changes.
+    contexts: how much context agrees, of each place, ascending.
+    passed_contexts: the same of the places that the user passed over: those above the last one made
+        in their document, and those in other documents with changes.
     n_passed: such places by path. n_passed_elsewhere: of them outside the cursor's document.
     last_lines: line of the lowest making, by path.
     n_dismissed: its proposals that the user did not want.
@@ -164,8 +164,10 @@ class CandidateSearch:
             wanted = [f for f in found if not f.is_among(dismissed)] if dismissed else found
             if wanted:
                 home = open_texts.get(pattern.makings[-1].change.path)
-                places = _summary(pattern, home, session, wanted, cursor, len(found) - len(wanted))
-                ranked += _best(places, session, wanted, cursor)
+                contexts = [context_of(each.place) for each in wanted]
+                n_dismissed = len(found) - len(wanted)
+                places = _summary(pattern, home, session, wanted, contexts, cursor, n_dismissed)
+                ranked += _best(places, session, wanted, contexts, cursor)
         ranked = _without_parts(sorted(ranked, key=lambda each: -each[0]))
         by_edit: dict[object, CandidateEdit] = {}
         by_place: dict[tuple[str, int], set[tuple[str, ...]]] = defaultdict(set)
@@ -187,10 +189,12 @@ class CandidateSearch:
     ) -> Iterator[FoundPlace]:
         home = among.open_texts.get(pattern.makings[-1].change.path)
         for text in among.of(pattern, session, home):
+            is_edited = text.path in session.paths
             for place in pattern.places(text, home):
-                old = tuple(text.lines[place.line : place.line + place.n_old])
-                if old != place.new and not session.covers(text.path, place.line, place.n_old):
-                    yield FoundPlace(text, place)
+                found = FoundPlace(text, place)
+                is_made = is_edited and session.covers(text.path, place.line, place.n_old)
+                if not is_made and found.old != place.new:
+                    yield found
 
 
 class _Searched:
@@ -293,7 +297,8 @@ def _summary(
     pattern: Pattern,
     home: SearchedText | None,
     session: EditSession,
-    found: list[FoundPlace],
+    found: Sequence[FoundPlace],
+    contexts: Sequence[int],
     cursor: CursorLine,
     n_dismissed: int,
 ) -> PatternPlaces:
@@ -301,18 +306,18 @@ def _summary(
     for making in pattern.makings:
         path = making.change.path
         last_lines[path] = max(last_lines.get(path, -1), making.line)
-    n_left, n_passed = Counter[str](), Counter[str]()
-    contexts: list[int] = []
+    n_left = Counter(text.path for text, place in found if not place.is_one)
+    n_passed = Counter[str]()
     passed_contexts: list[int] = []
-    for text, place in found:
-        if place.is_one:
+    left_over = session.paths - {cursor.path}
+    for (text, place), context in zip(found, contexts, strict=True):
+        path = text.path
+        if place.is_one or path not in session.paths:  # or in last_lines
             continue
-        n_left[text.path] += 1
-        contexts.append(context_of(place))
-        is_above = place.line < last_lines.get(text.path, -1)
-        n_passed[text.path] += is_above
-        if is_above or (text.path in session.paths and text.path != cursor.path):
-            passed_contexts.append(context_of(place))
+        is_above = place.line < last_lines.get(path, -1)
+        n_passed[path] += is_above
+        if is_above or path in left_over:
+            passed_contexts.append(context)
     edited = sum(n for path, n in n_left.items() if path in session.paths)
     n_defining = 0
     if is_rename := renames_definition(pattern):
@@ -323,8 +328,8 @@ def _summary(
         home=home,
         n_left=n_left,
         n_left_edited=edited,
-        contexts=sorted(contexts, reverse=True),
-        passed_contexts=passed_contexts,
+        contexts=sorted(c for (_, p), c in zip(found, contexts, strict=True) if not p.is_one),
+        passed_contexts=sorted(passed_contexts),
         n_passed=n_passed,
         n_passed_elsewhere=edited - n_left[cursor.path] * (cursor.path in session.paths),
         last_lines=last_lines,
@@ -335,28 +340,30 @@ def _summary(
 
 
 def _best(
-    places: PatternPlaces, session: EditSession, found: list[FoundPlace], cursor: CursorLine
+    places: PatternPlaces,
+    session: EditSession,
+    found: Sequence[FoundPlace],
+    contexts: Sequence[int],
+    cursor: CursorLine,
 ) -> Iterator[tuple[float, CandidateEdit]]:
-    """(score, candidate) of the pattern's places that are most likely, by a plain rule."""
-    scored: list[tuple[float, int, CandidateEdit]] = []
+    """(score, candidate) of the pattern's places that are most likely, by a plain rule. contexts:
+    of each place, see `context_of`."""
+    scored: list[tuple[int, int, int]] = []
     kind = places.pattern.kind
     times = 2 * min(3, len(places.pattern.numbers)) - 4 * (kind in _BY_SHAPE)
     times -= 5 * (kind in _BY_ANALOGY)
-    for each in found:
-        path, line = each.text.path, each.place.line
-        is_here, is_edited = path == cursor.path, path in session.paths
-        is_below = is_here and line > cursor.line
-        context = context_of(each.place)
-        candidate = CandidateEdit(each, places, is_below, 0)
-        score = context + 4 * is_edited + 3 * is_below + 2 * is_here
-        scored.append((-score, abs(line - cursor.line), candidate))
+    for i, ((text, place), context) in enumerate(zip(found, contexts, strict=True)):
+        path, line = text.path, place.line
+        is_here = path == cursor.path
+        score = context + 4 * (path in session.paths)
+        score += (5 if line > cursor.line else 2) * is_here
+        scored.append((-score, abs(line - cursor.line), i))
     n_below = 0
-    for _, _, candidate in sorted(scored, key=_score_and_distance)[:N_PLACES]:
-        candidate.rank_below = n_below
-        n_below += candidate.is_below
-        is_edited = candidate.found.text.path in session.paths
-        yield candidate.context + 3 * is_edited + 2 * candidate.is_below + times, candidate
-
-
-def _score_and_distance(each: tuple[float, int, CandidateEdit]) -> tuple[float, int]:
-    return each[:2]
+    for _, _, i in sorted(scored)[:N_PLACES]:
+        text, place = found[i]
+        is_below = text.path == cursor.path and place.line > cursor.line
+        yield (
+            contexts[i] + 3 * (text.path in session.paths) + 2 * is_below + times,
+            CandidateEdit(found[i], places, is_below, n_below),
+        )
+        n_below += is_below

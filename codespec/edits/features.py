@@ -6,6 +6,7 @@ Counts are logarithms of one more than the count. Names of kinds and classes of 
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Sequence
 from itertools import pairwise
 from math import log1p
@@ -182,7 +183,7 @@ class PatternFeatures:
         here = text.path == cursor.path
         is_above = here and place.line < cursor.line
         is_left = not here and text.path in self._session.paths
-        n_passed = log1p(sum(c >= candidate.context for c in candidate.places.passed_contexts))
+        n_passed = log1p(_n_at_least(candidate.places.passed_contexts, candidate.context))
         return {
             "share_down": share_down,
             "share_returns": share_returns,
@@ -204,8 +205,8 @@ class PatternFeatures:
         n_made_here = sum(making.change.path == path for making in pattern.makings)
         n_left, n_edited = places.n_left[path], places.n_left_edited
         context = candidate.context
-        n_passed_alike = sum(c >= context for c in places.passed_contexts)
-        n_as_good = sum(c >= context for c in places.contexts)
+        n_passed_alike = _n_at_least(places.passed_contexts, context)
+        n_as_good = _n_at_least(places.contexts, context)
         n_sides = place.n_left + place.n_right
         made = place.making.substitution
         n_around = len(made.left) + len(made.right) if made else 6
@@ -272,6 +273,10 @@ def _ways(changes: Sequence[LineChange]) -> tuple[float, float]:
             n_across += 1
             n_returns += after.path in seen
     return (n_down + 1) / (n_within + 2), (n_returns + 1) / (n_across + 2)
+
+
+def _n_at_least(ascending: Sequence[int], least: int) -> int:
+    return len(ascending) - bisect_left(ascending, least)
 
 
 def _is_test(path: str) -> bool:

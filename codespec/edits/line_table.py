@@ -25,8 +25,8 @@ class LineTable:
         self._by_shape: dict[str, list[str]] = defaultdict(list)
 
     def add(self, lines: Iterable[str], n_lines: int) -> None:
-        """Add lines. n_lines: of the text as it is now."""
-        if len(self._signs) > 2 * n_lines + 1000:
+        """Add lines, all of the text's if it `is_full`. n_lines: of the text as it is now."""
+        if self.is_full(n_lines):
             self._signs.clear()
             self._by_word.clear()
             self._by_shape.clear()
@@ -37,6 +37,10 @@ class LineTable:
                 for word in held:
                     if len(word) > 1 and word not in KEYWORDS:
                         self._by_word[word].append(line)
+
+    def is_full(self, n_lines: int) -> bool:
+        """True if it holds so many lines that are gone that the next `add` forgets all."""
+        return len(self._signs) > 2 * n_lines + 1000
 
     def of_shape(self, line_shape: str) -> list[str]:
         """Lines of one shape (`line_tokens.shape`)."""

@@ -164,6 +164,7 @@ def n_open_brackets(text: str) -> tuple[int, int, int]:
     )
 
 
+@lru_cache(1 << 12)
 def shape(text: str) -> str:
     """The text with all names and numbers as one: lines of one shape are built alike."""
     return _NAME.sub("a", text)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 from codespec.documents.edit_history import LineChange
 from codespec.edits.line_tokens import defined_name
@@ -29,8 +29,7 @@ class Making:
     substitution: Substitution | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class FittingPlace:
+class FittingPlace(NamedTuple):
     """A place that a pattern fits.
 
     line: the first line that is replaced, or the one before which lines are inserted.

@@ -75,7 +75,7 @@ class Ranking:
 
     def chances(self, rows: Sequence[Mapping[str, float]]) -> NDArray[np.float64]:
         """Probabilities, 0 to 1, shape (n_rows,). rows: features by name. Raises: KeyError."""
-        values = np.array([[float(row[name]) for name in self._names] for row in rows])
+        values = np.array([[*map(row.__getitem__, self._names)] for row in rows], np.float64)
         scores = self._model.scores(values.reshape(len(rows), len(self._names)))
         return 1 / (1 + np.exp(-np.clip(scores, -30, 30)))
 

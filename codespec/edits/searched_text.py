@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from bisect import bisect_right, insort
 from collections.abc import Callable, Hashable
-from itertools import accumulate, islice
+from itertools import accumulate, compress, count, islice
+from operator import ne
 from pathlib import PurePath
-from typing import Any
+from typing import Any, TypeVar, cast
 
 from codespec.edits.analogy import Analogies
 from codespec.edits.line_table import LineTable
@@ -30,6 +31,7 @@ MAX_FOUND = 150
 _MAX_CHANGED = 64
 """Lines that change from one version to the next, for what is known of lines to be kept."""
 _length_with_end = (1).__add__
+_T = TypeVar("_T")
 
 
 class SearchedText:
@@ -68,7 +70,7 @@ class SearchedText:
         self._found: dict[str, list[int]] = {}
         self._defines: dict[str, bool] = {}
         self._brings_in: dict[tuple[str, bool], bool] = {}
-        self._answers: dict[Hashable, list[Any]] = {}
+        self._answers: dict[Hashable, Any] = {}
 
     def find(self, needle: str) -> list[int]:
         """Numbers of the lines that hold a text without line ends, at most `MAX_FOUND`."""
@@ -102,14 +104,14 @@ class SearchedText:
             at = self.text.find(needle, self._starts[line + 1])
         return found
 
-    def found_once(self, question: Hashable, find: Callable[[], list[Any]]) -> list[Any]:
+    def found_once(self, question: Hashable, find: Callable[[], _T]) -> _T:
         """The answer of `find` to a question about this version of the text, found once."""
         known = self._answers.get(question)
         if known is None:
             if len(self._answers) >= _MAX_ANSWERS:
                 self._answers.clear()
             known = self._answers[question] = find()
-        return known
+        return cast(_T, known)
 
     def body(self, line: int) -> str:
         """A line without the white space around it; "" beyond the ends of the text, and for one
@@ -175,7 +177,7 @@ class SearchedText:
         new = self.lines
         if len(old) != len(new):
             return None
-        changed = [i for i, line in enumerate(new) if line != old[i]]
+        changed = list(compress(count(), map(ne, old, new)))
         return changed if len(changed) <= _MAX_CHANGED else None
 
     def _changed_numbers(
@@ -193,7 +195,8 @@ class SearchedText:
                     del numbers[body]
         for i in changed:
             _add(numbers, new[i], i)
-        self._table.add(numbers, len(new))
+        fresh = [body for i in changed if (body := new[i].strip()) in numbers]
+        self._table.add(numbers if self._table.is_full(len(new)) else fresh, len(new))
         return numbers
 
     @property

@@ -172,12 +172,14 @@ def replaced(line: str, places: Sequence[int], found: str, put: str) -> str:
 
 
 def agreeing(
-    left: Sequence[str], right: Sequence[str], other: Substitution
+    left: tuple[str, ...], right: tuple[str, ...], other: Substitution
 ) -> tuple[int, int, bool]:
     """(tokens that agree on the left, on the right, one more where both reach the line's end; all
     of the line agrees). left, right: tokens of a line around a place."""
-    n_left = n_equal(reversed(left), reversed(other.left))
-    n_right = n_equal(right, other.right)
+    # The nearest tokens differ mostly.
+    is_left, is_right = left[-1:] == other.left[-1:], right[:1] == other.right[:1]
+    n_left = n_equal(reversed(left), reversed(other.left)) if is_left else 0
+    n_right = n_equal(right, other.right) if is_right else 0
     to_start = n_left == len(left) == len(other.left)
     to_end = n_right == len(right) == len(other.right)
     n_left, n_right = min(n_left + to_start, MAX_CONTEXT), min(n_right + to_end, MAX_CONTEXT)

@@ -16,6 +16,8 @@ _N_MAKINGS = 6
 """The latest makings whose context is compared."""
 _N_OCCURRENCES = 4
 """Occurrences on a line whose context is compared."""
+_WORST = _N_OCCURRENCES
+"""A rank above all others."""
 
 
 class _Fit(NamedTuple):
@@ -45,14 +47,11 @@ class _HoldingLine(NamedTuple):
 
 
 class _Likest(NamedTuple):
-    """The occurrence on a line around which most agrees, and how much does. rank: the least is the
-    best."""
+    """Of each line the occurrence around which most agrees. ranks: how well, the least is the best.
+    details: (occurrence, tokens that agree on the left, on the right, all of the line does)."""
 
-    rank: int
-    occurrence: int
-    n_left: int
-    n_right: int
-    whole: bool
+    ranks: list[int]
+    details: list[tuple[int, int, int, bool]]
 
 
 class TokenPattern(Pattern):
@@ -73,25 +72,17 @@ class TokenPattern(Pattern):
         def fits_of() -> list[_Fit]:
             lines: list[_HoldingLine] = text.found_once(wanted, lambda: list(self._holding(text)))
             likest = [text.found_once((*wanted, of), partial(_likest, lines, of)) for of in made]
+            ranks = zip(*(each.ranks for each in likest), strict=True)
+            best = [of_line.index(min(of_line)) for of_line in ranks]
             return [
                 fit
-                for i, line in enumerate(lines)
-                for fit in self._fits(line, [of_making[i] for of_making in likest])
+                for i, (line, which) in enumerate(zip(lines, best, strict=True))
+                for fit in self._fits(line, which, *likest[which].details[i])
             ]
 
         fits: list[_Fit] = text.found_once((*wanted, made), fits_of)
-        for fit in fits:
-            yield FittingPlace(
-                line=fit.line,
-                n_old=1,
-                new=fit.new,
-                making=recent[fit.which],
-                n_left=fit.n_left,
-                n_right=fit.n_right,
-                whole=fit.whole,
-                n_occurrences=fit.n_occurrences,
-                is_one=fit.is_one,
-            )
+        for line, new, which, n_left, n_right, whole, n, is_one in fits:
+            yield FittingPlace(line, 1, new, recent[which], n_left, n_right, whole, n, is_one)
 
     def _holding(self, text: SearchedText) -> Iterator[_HoldingLine]:
         for number in text.find(self.needle):
@@ -112,11 +103,15 @@ class TokenPattern(Pattern):
             new = self._new(before, body, after, starts)
             yield _HoldingLine(number, before, body, after, starts, around, new)
 
-    def _fits(self, line: _HoldingLine, likest: Sequence[_Likest]) -> Iterator[_Fit]:
-        """likest: of each making."""
-        ranks = [each.rank for each in likest]
-        which = ranks.index(min(ranks))
-        _, occurrence, n_left, n_right, whole = likest[which]
+    def _fits(
+        self,
+        line: _HoldingLine,
+        which: int,
+        occurrence: int,
+        n_left: int,
+        n_right: int,
+        whole: bool,
+    ) -> Iterator[_Fit]:
         n = len(line.starts)
         yield _Fit(line.number, line.all_new, which, n_left, n_right, whole, n, False)
         if n > 1:
@@ -150,12 +145,16 @@ def token_pattern(substitution: Substitution) -> TokenPattern:
     return TokenPattern(substitution) if substitution.added else DeletedTokens(substitution)
 
 
-def _likest(lines: Sequence[_HoldingLine], made: Substitution) -> list[_Likest]:
-    """The occurrence on each line around which most is as it was where `made` was made."""
-
-    def at(line: _HoldingLine, occurrence: int) -> _Likest:
-        n_left, n_right, whole = agreeing(*line.around[occurrence], made)
-        rank = occurrence - _N_OCCURRENCES * (n_left + n_right)
-        return _Likest(rank, occurrence, n_left, n_right, whole)
-
-    return [min(at(line, occurrence) for occurrence in range(len(line.around))) for line in lines]
+def _likest(lines: Sequence[_HoldingLine], made: Substitution) -> _Likest:
+    """The occurrences around which most is as it was where `made` was made."""
+    likest = _Likest([], [])
+    for line in lines:
+        best, detail = _WORST, (0, 0, 0, False)
+        for occurrence, (left, right) in enumerate(line.around):
+            n_left, n_right, whole = agreeing(left, right, made)
+            rank = occurrence - _N_OCCURRENCES * (n_left + n_right)
+            if rank < best:
+                best, detail = rank, (occurrence, n_left, n_right, whole)
+        likest.ranks.append(best)
+        likest.details.append(detail)
+    return likest

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate, islice
+from itertools import islice
 
 from codespec.documents.edit_histories import EditHistories
 from codespec.documents.edit_history import EditHistory
@@ -231,10 +231,11 @@ def as_next_edit(
 
 def _range_of(edit: LineEdit, lines: Sequence[str]) -> tuple[int, int, str]:
     """(start, end, new text) of an edit of lines, in characters."""
-    starts = list(accumulate((len(line) + 1 for line in lines), initial=0))
-    n_chars = starts[-1] - 1
     last = edit.line + len(edit.old)
-    start, end, new = starts[edit.line], starts[last], "\n".join(edit.new)
+    start = sum(map(len, lines[: edit.line])) + edit.line
+    end = start + sum(map(len, edit.old)) + len(edit.old)
+    n_chars = sum(map(len, lines)) + len(lines) - 1
+    new = "\n".join(edit.new)
     if edit.old and edit.new:
         return start, end - 1, new
     if last < len(lines):  # whole lines, with their ends

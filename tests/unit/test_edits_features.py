@@ -126,6 +126,15 @@ def test_what_is_known_of_lines_follows_every_version(versions: list[list[str]])
             assert text.find(body) == fresh.find(body)
 
 
+def test_what_is_known_of_lines_holds_after_many_versions() -> None:
+    known = SearchedTexts(4)
+    lines = ["x = load(a)", "y = load(b)", "    z.put(c)", "end"]
+    for i in range(1_500):  # more than are kept of lines that are gone
+        lines[3] = f"end = load(a{i})"
+        text = known.get(HERE, "\n".join(lines), True)
+        assert sorted(text.of_shape(shape("x = load(a)"))) == [0, 1, 3]
+
+
 def test_names_that_a_text_defines_or_imports() -> None:
     lines = [
         "import { one, two } from './a';",
