@@ -327,7 +327,7 @@ class CodespecServer(LanguageServer):
         if self.session is not None:
             self.session.closed(uri)
         if self.next_edits is not None:
-            self.next_edits.closed(uri)
+            self.next_edits.closed()
 
     def _state_changed(self, change: StateChanged) -> None:
         self.status.saving(self.session is not None and self.session.eligibility.saves_power)

@@ -88,6 +88,12 @@ async def did_dismiss(server: CodespecServer, params: Any) -> None:
         server.next_edits.dismissed(offer_id)
 
 
+def look_ahead(server: CodespecServer, uri: str) -> None:
+    """A document changed: the editor is about to ask for its next edit."""
+    if server.next_edits is not None:
+        server.next_edits.look_ahead(uri, functools.partial(_question_at, server))
+
+
 def _question(
     server: CodespecServer,
     document: Document,

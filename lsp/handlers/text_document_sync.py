@@ -9,6 +9,7 @@ from lsprotocol import types
 
 from ..changes import Changed
 from ..language_server import CodespecServer
+from .next_edits import look_ahead
 
 
 def did_open(server: CodespecServer, params: types.DidOpenTextDocumentParams) -> None:
@@ -19,6 +20,7 @@ def did_open(server: CodespecServer, params: types.DidOpenTextDocumentParams) ->
 def did_change(server: CodespecServer, params: Changed) -> None:
     """`params`: as `protocol` reads them, faster than pygls does."""
     server.editor_documents.change(params)
+    look_ahead(server, params.uri)
 
 
 def did_close(server: CodespecServer, params: types.DidCloseTextDocumentParams) -> None:

@@ -2,6 +2,7 @@
 
 1. Asked. An editor asks after a change (`handlers.next_edits`), for its version of the document.
    Settings and ignore rules may say that there are none, as in notebooks (`next_edit_session`).
+   While it waits if the document changes again, the answer is looked for already (`look_ahead`).
 2. Found. The daemon answers within the deadline of a suggestion. An answer to an older version is
    dropped. An editor that shows edits of one document alone gets those.
 3. Placed. The edit's old text must stand where it says, in the editor's document or in the file;

@@ -23,6 +23,7 @@ from codespec.usage.statistics import Stats
 from ..documents import Document
 from ..positions import Encoding
 from ..uris import path_of
+from .look_ahead import LookAhead
 from .passed_over import as_dismissed, is_made, stands, without
 from .places import EditPlace, placed
 
@@ -127,7 +128,7 @@ class NextEditSession:
         self._dismissed: OrderedDict[Dismissed, EditOffer] = OrderedDict()
         self._series = "", 0  # kind, accepted edits of it in a row
         self._accepted_last: deque[EditOffer] = deque(maxlen=_MAX_UNDONE)
-        self._ahead: dict[str, tuple[NextEditRequest, asyncio.Task[NextEdits]]] = {}
+        self._ahead = LookAhead(find)
         self.configure(Settings())
 
     def configure(self, settings: Settings) -> None:
@@ -143,13 +144,7 @@ class NextEditSession:
         if why:
             return EditAnswer(why=why)
         request = self._request(ask, limits)
-        ahead = self._ahead.pop(ask.uri, None)
-        if ahead is not None and _is_same(ahead[0], request):
-            found = await ahead[1]
-        else:
-            if ahead is not None:
-                ahead[1].cancel()
-            found = await self._find(request)
+        found = await self._ahead.find(request)
         if self._may_ask_model(ask, found):
             found = await self._of_model(ask, self._patient(request))
         document = self._documents.get(ask.uri)
@@ -252,8 +247,9 @@ class NextEditSession:
             return
         self._accepted(offer)
         ask = ask_of(offer.place.uri)
-        if ask is not None:
-            self._look_ahead(replace(ask, everywhere=offer.asked.everywhere))
+        request = self._request_of(ask and replace(ask, everywhere=offer.asked.everywhere))
+        if request is not None:
+            self._ahead.begin(request, anywhere=True)
 
     def dismissed(self, offer_id: str) -> None:
         """The user does not want this edit."""
@@ -269,6 +265,14 @@ class NextEditSession:
         for offer in (self._passing, self._current):
             if offer is not None and document.uri in (offer.place.uri, offer.asked.uri):
                 self._judge(offer, document)
+
+    def look_ahead(self, uri: str, ask_of: Callable[[str], EditAsk | None]) -> None:
+        """Find the next edit of a document that changed before the editor asks, which waits a while
+        to see if it changes again; not on battery. ask_of: see `accepted`."""
+        if self._power.saves:
+            self._ahead.drop()
+        else:
+            self._ahead.begin_soon(lambda: self._request_of(ask_of(uri)))
 
     def _judge(self, offer: EditOffer, document: Document) -> None:
         text, was_shown = normalise(document.text), _as_dismissed(offer) in self._shown
@@ -291,18 +295,13 @@ class NextEditSession:
         elif document.uri != offer.place.uri or stands(offer.edit, before, text):
             self._dismiss(offer)
 
-    def closed(self, uri: str) -> None:
-        """A document was closed."""
-        ahead = self._ahead.pop(uri, None)
-        if ahead is not None:
-            ahead[1].cancel()
+    def closed(self) -> None:
+        """A document was closed: its text is that of its file again."""
+        self._ahead.drop()
 
     async def close(self) -> None:
         """End what runs, and store the counts."""
-        tasks = [task for _, task in self._ahead.values()]
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._ahead.close()
         if self._stats is not None:
             await asyncio.to_thread(self._stats.flush)
 
@@ -363,19 +362,13 @@ class NextEditSession:
             language, kind = offer.asked.language_id, offer.edit.kind
             self._stats.next_edit(language, kind, n_shown=was is None, n_accepted=accepted)
 
-    def _look_ahead(self, ask: EditAsk) -> None:
+    def _request_of(self, ask: EditAsk | None) -> NextEditRequest | None:
+        """A question that the editor has not asked yet; None for one that would get no answer."""
+        if ask is None:
+            return None
         limits, why = self._scope(ask)
-        if why:
-            return
-        self.closed(ask.uri)
-        request = self._request(ask, limits)
-        self._ahead[ask.uri] = request, asyncio.ensure_future(self._find(request))
+        return None if why else self._request(ask, limits)
 
 
 def _as_dismissed(offer: EditOffer) -> Dismissed:
     return as_dismissed(offer.edit, offer.place.made)
-
-
-def _is_same(ahead: NextEditRequest, asked: NextEditRequest) -> bool:
-    """True if the answer to one is that to the other: the cursor may be elsewhere by now."""
-    return replace(ahead, cursor=asked.cursor) == asked
