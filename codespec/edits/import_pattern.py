@@ -41,7 +41,7 @@ def listed_imports(text: SearchedText, numbers: Sequence[int]) -> Iterator[tuple
 
 
 def listed_names(old: Sequence[str], new: Sequence[str]) -> Iterator[int]:
-    """Which new lines may be names of a list that old ones do not hold."""
+    """Numbers of the new lines that may be names of a list, and that no old line holds."""
     listed = [i for i, line in enumerate(new) if is_listed_name(line.strip())]
     before = {name for line in old for name in words(line)} if listed else set[str]()
     return (i for i in listed if before.isdisjoint(words(new[i])))
