@@ -47,7 +47,7 @@ class _HoldingLine(NamedTuple):
 
 
 class _Likest(NamedTuple):
-    """Of each line the occurrence around which most agrees. ranks: how well, the least is the best.
+    """The occurrence of each line around which most agrees. ranks: how well, the least is the best.
     details: (occurrence, tokens that agree on the left, on the right, all of the line does)."""
 
     ranks: list[int]
