@@ -78,7 +78,7 @@ class LookAhead:
             self.begin(request)
 
     def drop(self) -> None:
-        """What is looked for, or about to be, holds no more."""
+        """Forget what is looked for, or about to be."""
         if self._timer is not None:
             self._timer.cancel()
         if self._ahead is not None:
