@@ -77,8 +77,10 @@ def stop(of_all: bool, as_json: bool) -> None:
 @_all_option
 @json_option
 def status(of_all: bool, as_json: bool) -> None:
-    """Show its model, memory and requests; a server of the model is asked whether it answers. Exit
-    code 3 if it does not run, with --all if none does."""
+    """Show its model, memory and requests; a model's server is asked.
+
+    Exit code 3 if it does not run, with --all if none does.
+    """
     if of_all:
         found = control.running_daemons()
         _show_all(found, as_json)

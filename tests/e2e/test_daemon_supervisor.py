@@ -178,15 +178,18 @@ async def test_a_cancelled_request_is_answered_and_its_work_stops() -> None:
 
 async def test_a_cancelled_request_is_answered_by_the_worker_where_its_figures_are_wanted() -> None:
     async with supervised() as harness:
-        running = await harness.running("until cancelled")
-        waiting = harness.post("x", client=2)
-        harness.supervisor.cancel(2, 2, with_figures=True)
-        assert (await completion(waiting)).why == NoSuggestion.CLIENT_CANCELLED
+        told: list[str] = []
+        running = await harness.running("tell", deadline_ms=TIMEOUT_S * 1e3, partials=told)
+        while not told:  # the worker is at work on it
+            await asyncio.sleep(0.001)
         harness.supervisor.cancel(1, 1, with_figures=True)
-        assert (await running).text == "too late"
+        assert (await running).text == "one\ntwo\nthree"
         assert (await harness.ask("next")).text == "[next|after]"
         hung = await harness.running("hang")
-        harness.supervisor.cancel(1, 4, with_figures=True)
+        waiting = harness.post("x", client=2)
+        harness.supervisor.cancel(2, 4, with_figures=True)
+        assert (await completion(waiting)).why == NoSuggestion.CLIENT_CANCELLED
+        harness.supervisor.cancel(1, 3, with_figures=True)
         assert (await hung).why == NoSuggestion.WORKER_ENDED
 
 

@@ -16,6 +16,7 @@ from codespec.cli.models.facts import describe
 from codespec.config import load_settings
 from codespec.cost.cost_curve import CostCurve
 from codespec.cost.tuner import Tuner
+from codespec.drafters.model_drafter import ModelDrafter
 from codespec.models.bundled_pair import BUNDLED_DRAFT, BUNDLED_TARGET, bundled
 from codespec.requests import CompletionRequest
 from codespec.types import SamplingParams
@@ -34,6 +35,7 @@ def make(monkeypatch):
     made = []
     # As if drafting cost next to nothing, whatever passes say.
     monkeypatch.setattr(Tuner, "learn", lambda self: self._seen.clear())
+    monkeypatch.setattr(ModelDrafter, "_learn_cost", lambda self, token_ms: None)
 
     def engine(target, **model):
         settings = load_settings(
