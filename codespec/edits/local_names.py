@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from functools import lru_cache
+from functools import cache
 
 from codespec.edits.line_tokens import begins_function, indentation
 from codespec.edits.pattern import Pattern
 from codespec.edits.searched_text import SearchedText
+from codespec.languages.base import Declares
+from codespec.languages.registry import record_at
 
 _MARK = "\0"
 """Stands for a name, which is no part of a longer one if `_MARKED` matches."""
@@ -26,11 +28,6 @@ _GOES_ON = re.compile(r"[)\]}{]|where\b")
 """The beginning of a line that goes on with the head of a function, or ends it."""
 _BESIDE = ("//", "#", "*", "/*", "@", "///")
 """Beginnings of lines above a function that belong to it: comments, attributes and decorators."""
-_C_LIKE = frozenset(
-    {".c", ".h", ".cc", ".cpp", ".cxx", ".hh", ".hpp", ".java", ".cs", ".scala", ".dart", ".zig"}
-)
-_UNDECLARED = frozenset({".py", ".pyi", ".rb", ".ex", ".exs", ".php"})
-"""Endings of files of languages where an assignment makes a variable."""
 
 
 def is_own_variable(
@@ -69,7 +66,7 @@ def _lines_of_local(
     first, last = function
     head, n_head = _head(text, first)
     names = tuple(sorted(names, key=len, reverse=True))
-    of_head, of_body = _declarations(text.suffix)
+    of_head, of_body = _declarations(record_at(text.path, "").declares)
     is_local = of_head.search(_marked(head, names)) is not None
     for number in range(first + n_head, last):
         body = _marked(text.body(number), names)
@@ -136,25 +133,25 @@ def _marked(line: str, names: tuple[str, ...]) -> str:
     return line
 
 
-@lru_cache(64)
-def _declarations(suffix: str) -> tuple[re.Pattern[str], re.Pattern[str]]:
+@cache
+def _declarations(declares: Declares) -> tuple[re.Pattern[str], re.Pattern[str]]:
     """Patterns of a marked parameter in a function's head, and of a variable on one of its lines.
-    suffix: the ending of the file."""
+    declares: see `Language`."""
     in_head = [rf"{_MARKED}\??\s*:(?!:)"]
     in_body = [
         rf"\b(?:let|const|var|val|auto)\b[^=;]*?{_MARKED}",
         rf"^(?:if |for |switch |case )?(?:[\w*]+,\s*)*{_MARKED}(?:\s*,\s*[\w*]+)*\s*:=",
         rf"\bfor\b[^=;]*?{_MARKED}[\w\s,)]*?(?:\b(?:in|of)\b|:)",
     ]
-    if suffix == ".go":
+    if declares == "type last":
         in_head.append(rf"[(,]\s*{_MARKED}(?:\s*,\s*\w+)*\s+(?:[*\[]|\.\.\.|\w)")
     else:
         in_head.append(rf"[(,]\s*(?:\*+|&|\.\.\.|mut\s+)?{_MARKED}\s*[,)=]")
-    if suffix in _C_LIKE:
+    if declares == "type first":
         in_head.append(rf"[\w>\]*&]\s*[\s*&]{_MARKED}\s*[,)=\[]")
         typed = r"(?!(?:return|else|case|goto|throw|new|delete|await|yield)\b)[\w:<>,.\[\]]+"
         in_body.append(rf"^(?:{typed}[\s*&]+)+{_MARKED}\s*(?:=(?!=)|[;:\[{{(])")
-    if suffix in _UNDECLARED:
+    if declares == "by assignment":
         in_body += [
             rf"^(?:[\w*]+,\s*)*\$?{_MARKED}(?:\s*,\s*[\w*]+)*\s*(?::[^=]+)?=(?!=)",
             rf"\bas\s+{_MARKED}",

@@ -12,6 +12,7 @@ from typing import Literal, TypeAlias
 Escape: TypeAlias = Literal["backslash", "backtick", "doubled", "none"]
 Heads: TypeAlias = Literal["colon", "case", "label", "arrow"]
 Elements: TypeAlias = Literal["none", "in code", "markup"]
+Declares: TypeAlias = Literal["by a word", "type first", "type last", "by assignment"]
 
 NEVER = r"(?!)"
 """A pattern that matches nothing."""
@@ -218,6 +219,8 @@ class Language:
         which stand for the dot; (): as in C. import_head, import_tail: pattern of the beginning of
         an import, and what such a line needs. probes: what makes a statement of a name.
     checker: a second judge of syntax beside the grammar, by the name it has in `suggest.fit`.
+    declares: how variables of a function come about: by a word such as `let`, with their type
+        before or after them, or by being assigned to.
     json: how it differs from JSON, None for all that is no data of that kind. no_comma_before:
         pattern of code before which no comma stands, unless the document has one there.
     """
@@ -275,6 +278,7 @@ class Language:
     import_tail: str = ""
     probes: tuple[str, ...] = ()
     checker: str = ""
+    declares: Declares = "by a word"
     json: JsonDialect | None = None
     no_comma_before: str = NEVER
 

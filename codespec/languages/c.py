@@ -34,4 +34,5 @@ LANGUAGE = Language(
     strings=(DOUBLE, CHARACTER),
     semicolons=True,
     preprocessor=True,
+    declares="type first",
 )

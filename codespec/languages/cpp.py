@@ -34,4 +34,5 @@ LANGUAGE = Language(
     semicolons=True,
     types_in_angles=True,
     preprocessor=True,
+    declares="type first",
 )

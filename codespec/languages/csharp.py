@@ -50,4 +50,5 @@ LANGUAGE = Language(
     types_in_angles=True,
     preprocessor=True,
     bracket_attributes=True,
+    declares="type first",
 )

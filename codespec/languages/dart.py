@@ -31,4 +31,5 @@ LANGUAGE = Language(
     ),
     semicolons=True,
     types_in_angles=True,
+    declares="type first",
 )

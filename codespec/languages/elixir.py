@@ -29,4 +29,5 @@ LANGUAGE = Language(
     continues=r"\|>|\.|when\b",
     unfinished=r"(?:[-+*/%&|^=<>.,\\]|->|\b(?:and|or|not|in|when))$",
     brace_is_value=True,
+    declares="by assignment",
 )

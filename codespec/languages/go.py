@@ -33,4 +33,5 @@ LANGUAGE = Language(
     line_comments=(SLASHES,),
     block_comments=(SLASH_STAR,),
     strings=(DOUBLE, CHARACTER, BACKTICK),
+    declares="type last",
 )

@@ -38,4 +38,5 @@ LANGUAGE = Language(
     strings=(TRIPLE_DOUBLE, DOUBLE, CHARACTER),
     semicolons=True,
     types_in_angles=True,
+    declares="type first",
 )

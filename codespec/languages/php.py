@@ -37,4 +37,5 @@ LANGUAGE = Language(
     block_comments=(SLASH_STAR,),
     strings=(DOUBLE_OVER_LINES, SINGLE_OVER_LINES),
     semicolons=True,
+    declares="by assignment",
 )

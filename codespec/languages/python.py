@@ -38,4 +38,5 @@ LANGUAGE = Language(
     conditional=False,
     tails=("·", "·:", "·: pass", "·,", "·: x,"),
     checker="ast",
+    declares="by assignment",
 )

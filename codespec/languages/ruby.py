@@ -39,4 +39,5 @@ LANGUAGE = Language(
     ),
     comma_goes_on=True,
     tails=("·", "·,", "· do\nend", "\nend", "· do"),
+    declares="by assignment",
 )

@@ -33,4 +33,5 @@ LANGUAGE = Language(
     r"|[-+*/%&|^<>=!:]|[)\]}]",
     unfinished=r"(?:[-+*/%&|^=<>.,\\]|=>|<-|\b(?:extends|with|if|while|for|case|new))$",
     conditional=False,
+    declares="type first",
 )

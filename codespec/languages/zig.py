@@ -13,4 +13,5 @@ LANGUAGE = Language(
     strings=(DOUBLE, CHARACTER),
     semicolons=True,
     conditional=False,
+    declares="type first",
 )
