@@ -77,6 +77,8 @@ class ScriptedEngine:
         if request.prefix == "die":
             os.kill(os.getpid(), signal.SIGKILL)
         elif request.prefix == "hang":
+            if on_progress is not None:
+                on_progress(Progress("one", None))
             never.wait()
         elif request.prefix == "spin":
             while True:

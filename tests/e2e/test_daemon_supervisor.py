@@ -6,6 +6,7 @@ import asyncio
 import os
 import signal
 import sys
+from collections.abc import Awaitable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ import pytest
 from codespec.config import ModelSettings, Settings
 from codespec.daemon import wire
 from codespec.reasons import NoSuggestion
+from codespec.requests import Completion
 from tests.supervised import POLICY, TIMEOUT_S, completion, supervised
 
 pytestmark = pytest.mark.asyncio
@@ -179,13 +181,20 @@ async def test_a_cancelled_request_is_answered_and_its_work_stops() -> None:
 async def test_a_cancelled_request_is_answered_by_the_worker_where_its_figures_are_wanted() -> None:
     async with supervised() as harness:
         told: list[str] = []
-        running = await harness.running("tell", deadline_ms=TIMEOUT_S * 1e3, partials=told)
-        while not told:  # the worker is at work on it
-            await asyncio.sleep(0.001)
+
+        async def at_work(prefix: str) -> Awaitable[Completion]:
+            told.clear()
+            ms = TIMEOUT_S * 1e3
+            running = await harness.running(prefix, deadline_ms=ms, partials=told)
+            while not told:
+                await asyncio.sleep(0.001)
+            return running
+
+        running = await at_work("tell")
         harness.supervisor.cancel(1, 1, with_figures=True)
         assert (await running).text == "one\ntwo\nthree"
         assert (await harness.ask("next")).text == "[next|after]"
-        hung = await harness.running("hang")
+        hung = await at_work("hang")
         waiting = harness.post("x", client=2)
         harness.supervisor.cancel(2, 4, with_figures=True)
         assert (await completion(waiting)).why == NoSuggestion.CLIENT_CANCELLED
