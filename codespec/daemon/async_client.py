@@ -28,7 +28,7 @@ from codespec.system.log_privacy import outline
 
 log = logging.getLogger(__name__)
 
-# Before the client's deadline: the answer needs it to reach the client.
+# Reserve before the client's deadline: the answer needs it to reach the client.
 _MARGIN_MS = 5.0
 # Pause after a failed start: it is not repeated at every keystroke.
 _RETRY_S = 5.0

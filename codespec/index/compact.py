@@ -85,8 +85,16 @@ def compact(
         goes |= {id(s) for s in _smallest(small, live)}
     to_rewrite = [s for s in kept if id(s) in goes]
     result = [s for s in kept if id(s) not in goes]
+    return dead[-MAX_DEAD_SEGMENTS:] + result + rewritten(store, to_rewrite, live)
+
+
+def rewritten(
+    store: Store, segments: Sequence[SegmentEntry], live: Collection[str]
+) -> list[SegmentEntry]:
+    """New segments with the live contents of these. Raises: DamagedError; OSError."""
     writer = SegmentWriter(store)
-    for entry in to_rewrite:
+    result: list[SegmentEntry] = []
+    for entry in segments:
         try:
             for content in contents_of(store, entry, live):
                 writer.add(*content)
@@ -94,7 +102,7 @@ def compact(
                     result += writer.flush()
         except (DamagedSegmentError, IndexCorruptError):
             raise DamagedError(entry.name) from None
-    return dead[-MAX_DEAD_SEGMENTS:] + result + writer.flush()
+    return result + writer.flush()
 
 
 def contents_of(

@@ -74,7 +74,7 @@ def test_however_a_token_is_written(text: str) -> None:
         "https://x.blob.example/c?sv=1&sig=9TWkbdXO%2FA3A%2Be8BP8aHLr4AK%2BxzNYRcmLSysw0KoVs%3D",
         f"t = 'eyJhbGciOiJSU0EifQ.{TOKEN[4:]}.abc.{TOKEN[4:]}.def'",
         f"Client('AKIAQ7RZK2MX5VJ4TL3N', '{TOKEN[4:]}/k1X')",
-        "//registry.npmjs.org/:_authToken=a038d5a1-e3a6-5948-88e4-98e656e46a5c",
+        "//npm.example.org/:_authToken=a038d5a1-e3a6-5948-88e4-98e656e46a5c",
     ],
 )
 def test_what_people_make_up(text: str) -> None:

@@ -10,10 +10,8 @@ import time
 from collections.abc import Collection, Generator, Sequence
 from pathlib import Path
 
-from codespec.errors import IndexCorruptError
-from codespec.index.compact import DamagedError, SegmentWriter, contents_of
+from codespec.index.compact import rewritten
 from codespec.index.store import SegmentEntry, Store
-from codespec.native import DamagedSegmentError
 
 _MARK = "removed"
 
@@ -46,18 +44,8 @@ def without_removed(
 ) -> list[SegmentEntry]:
     """Segments with the contents that are live alone: those that hold others are rewritten. Raises:
     DamagedError; OSError."""
-    writer, result = SegmentWriter(store), [s for s in segments if _is_live(s, live)]
-    for entry in segments:
-        if _is_live(entry, live):
-            continue
-        try:
-            for content in contents_of(store, entry, live):
-                writer.add(*content)
-                if writer.is_full:
-                    result += writer.flush()
-        except (DamagedSegmentError, IndexCorruptError):
-            raise DamagedError(entry.name) from None
-    return result + writer.flush()
+    kept = [s for s in segments if _is_live(s, live)]
+    return kept + rewritten(store, [s for s in segments if not _is_live(s, live)], live)
 
 
 def _is_live(segment: SegmentEntry, live: Collection[str]) -> bool:
